@@ -1,17 +1,17 @@
-// Choosing again: what would change is shown first, before and after, and taken whole or in part.
+// Refreshing pictures: a preview of the changes, before and after, which the user applies in whole or in part.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { button, count, h, problem, put } from "./dom.js";
 import { described, thumbnail } from "./pictures.js";
 
-/** What may be shown once: a picture with its near-duplicates. */
+/** Keys of what may be shown only once: a picture with its near-duplicates. */
 const own = ({ chosen }) => (chosen ? chosen.picture.group || chosen.picture.id : null);
 
 /**
- * Show what choosing again would change, and do what is ticked.
+ * Preview the changes of choosing again, and apply those that are ticked.
  * @param {import("./store.js").Store} store
- * @param {object} [options] to choose by, in place of those of the project.
+ * @param {object} [options] options to choose with, instead of the project's
  */
 export async function openAgain(store, options) {
   if (document.querySelector("dialog[open]")) return;
@@ -95,7 +95,7 @@ function form(store, steps, options, edit, close) {
   return made;
 }
 
-/** What is said of a step whose picture another shows too; `tick` takes the change that parts them. */
+/** Note for a step whose picture another step shows too; `tick` selects the change that resolves it. */
 function twice(position, other, rows, tick) {
   const taken = rows.get(position).box.checked;
   const parting = taken ? other : position;

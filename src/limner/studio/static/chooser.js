@@ -1,12 +1,12 @@
-// A folder of this machine, found by going from one to the next; or by its path, for those who know it.
+// Folder chooser for this machine: by browsing, or by entering a path.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { button, count, h, icon, problem, put } from "./dom.js";
 
 /**
- * Ask for a folder to read.
- * @param {(path: string) => Promise<void>} read begins to read it; what it throws is shown
+ * Ask for a folder to index.
+ * @param {(path: string) => Promise<void>} read starts to index it; errors are shown
  */
 export function askForFolder(read) {
   const path = h("input", { type: "text", id: "path", autocomplete: "off", spellcheck: "false", required: true });
@@ -43,8 +43,8 @@ export function askForFolder(read) {
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), go),
     );
-    path.addEventListener("input", () => asked++); // What is typed is not replaced by what comes late.
-    // While the button is being pressed nothing may move under the pointer, or the press would be lost.
+    path.addEventListener("input", () => asked++); // A late response does not replace what the user types.
+    // While the button is pressed nothing may move under the pointer, or the click would be lost.
     let pressed = false;
     go.addEventListener("pointerdown", () => (pressed = true));
     path.addEventListener("change", () => !pressed && path.value.trim() && enter(path.value.trim()));

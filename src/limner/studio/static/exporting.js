@@ -1,4 +1,4 @@
-// The export dialog: formats, layout with a preview, what is in it; and preferences, which need consent.
+// The export dialog: formats, layout with a preview, contents; and preference data, which need consent.
 
 import { api, links, Problem } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -17,7 +17,7 @@ const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, 
 const LAYOUTS = { "": "Automatic", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
 const PAGES = { "": "Automatic", a4: "A4", a5: "A5", letter: "Letter" };
 
-/** Open the dialog for a project. */
+/** Open the dialog of a project. */
 export async function openExport(store) {
   if (document.querySelector("dialog[open]")) return;
   const trouble = h("div", {});
@@ -66,9 +66,9 @@ function formats(store, wording, trouble, close) {
     layout.hidden = shown.hidden = !having.length;
     pages.hidden = !wording.paged.includes(format);
     pages.querySelector("option").textContent = `Automatic (${format === "pptx" ? "wide slides" : "A4"})`;
-    content.hidden = format === "json"; // It holds everything, and no pictures.
+    content.hidden = format === "json"; // JSON contains everything, and no pictures.
     if (!having.length) return;
-    // What is offered as "suits the text" is the first of the format where the suited one is not there.
+    // "Automatic" means the first layout of the format if it lacks the one that suits the text.
     const place = links.layoutPage(store.id, { format, ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), originals: "" });
     put(told, PREVIEWS[format]);
     if (frame.getAttribute("src") === place) return;

@@ -1,4 +1,4 @@
-// A folder being read: progress as the server sends it, a way to stop, and what came of it.
+// Indexing of a folder: progress from the server, a stop button, and the result.
 
 import { api } from "./api.js";
 import { announce, button, count, h, problem, put } from "./dom.js";
@@ -7,11 +7,11 @@ import { follow, meter } from "./jobs.js";
 const STAGES = { pictures: "Pictures", captions: "Captions", "near-duplicates": "Near-duplicates" };
 
 /**
- * Show a job until it is over.
+ * Show a job until it ends.
  * @param {HTMLElement} place
  * @param {string} job
- * @param {string} [path] folder, for words; a job found running names its own
- * @param {() => Promise<{job: string}>} [again] begins it anew, where a restart has ended it
+ * @param {string} [path] folder, for messages; a job that is already running names its own
+ * @param {() => Promise<{job: string}>} [again] starts it again if a restart has ended it
  * @returns {Promise<object>} the last state
  */
 export async function watchFolder(place, job, path, again) {
@@ -34,7 +34,7 @@ function words(state) {
   return `${STAGES[state.stage] ?? state.stage}: ${state.done.toLocaleString("en")} of ${state.total.toLocaleString("en")}`;
 }
 
-/** What a restart has ended: said, and begun anew where that is wished. */
+/** A job ended by a restart, with a button to start it again. */
 function interrupted(element, place, path, again) {
   const words = `The studio was restarted while it was indexing ${path ?? "a folder"}. Pictures indexed so far are kept.`;
   announce(words);
@@ -55,7 +55,7 @@ function interrupted(element, place, path, again) {
   });
 }
 
-/** Read the folder again and take what is missing for deleted. */
+/** Index the folder again and treat missing pictures as deleted. */
 async function forget(place, state, path) {
   try {
     const { job } = await api.addFolder(state.subject, true);

@@ -1,4 +1,4 @@
-// The keyboard, told where it is used; single keys can be switched off (WCAG 2.1.4).
+// Help and keyboard shortcuts; single-key shortcuts can be switched off (WCAG 2.1.4).
 
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -75,7 +75,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** Whether keys typed here are text. */
+/** Whether keys typed here are text input. */
 export function typing(target) {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !/^(checkbox|radio|button|file)$/.test(target.type ?? "");
 }

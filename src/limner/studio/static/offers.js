@@ -1,4 +1,4 @@
-// Pictures offered for one step: what limner considered, what a search finds, or what looks like another picture.
+// Candidates for a step: those of limner, results of a search, or pictures similar to another.
 
 import { api, items } from "./api.js";
 import { DRAGGABLE } from "./carrying.js";
@@ -52,7 +52,7 @@ export class Offers extends EventTarget {
     this.list.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Turn to a step; a search belongs to its step and ends with it. */
+  /** Show a step; a search belongs to its step and ends with it. */
   show(step) {
     if (step !== this.step) {
       this.step = step;
@@ -69,7 +69,7 @@ export class Offers extends EventTarget {
     return this.load();
   }
 
-  /** Ask for something else: words, a picture to be like, one of whose day they are, or none of these. */
+  /** Search: by words, by a similar picture, by a day, or by none of these for limner's candidates. */
   ask({ query = "", like = null, day = null }) {
     this.query = query;
     this.like = like;
@@ -81,23 +81,23 @@ export class Offers extends EventTarget {
     });
   }
 
-  /** Put the keyboard on the first picture. */
+  /** Focus the first picture. */
   focus() {
     this.list.querySelector(".offer")?.focus();
   }
 
-  /** Ids of all pictures offered, best first: what a choice was made among. */
+  /** Ids of all candidates shown, best first, among which a choice is made. */
   get seen() {
     return this.found.map((candidate) => candidate.picture.id);
   }
 
-  /** Step and revision the pictures are offered for; null until they are there, and while a change is on its way. */
+  /** Step and revision of the candidates; null until they are loaded, and while a change is being saved. */
   get offer() {
     const { of, store } = this;
     return of && of.step === this.step && of.revision === store.project.revision && !store.pending ? of : null;
   }
 
-  /** Take the n-th picture offered, from 0, also while a change is on its way. */
+  /** Use the n-th candidate, from 0, even while a change is being saved. */
   take(number) {
     if (!this.found.length) announce("The candidates for this step are still loading.");
     else if (this.found[number]) this.dispatchEvent(new CustomEvent("choose", { detail: this.found[number].picture.id }));
@@ -131,7 +131,7 @@ export class Offers extends EventTarget {
         this.of = null;
         put(this.list, h("li", { class: "whole" }, problem(error, () => this.load())));
         put(this.state);
-        if (error.status === 422) this.store.refresh().catch(() => {}); // The step may be gone by now.
+        if (error.status === 422) this.store.refresh().catch(() => {}); // The step may no longer exist.
       }
     } finally {
       if (this.asking === asking) {
@@ -186,7 +186,7 @@ export class Offers extends EventTarget {
     return item;
   }
 
-  /** The picture the keyboard is on. */
+  /** The focused picture. */
   current() {
     const id = document.activeElement?.closest?.("#offers li")?.dataset.picture;
     return this.found.find((candidate) => candidate.picture.id === id)?.picture ?? null;

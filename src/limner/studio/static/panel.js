@@ -1,4 +1,4 @@
-// The panel of the step one is at: its words, what can be done with it, other pictures, and reasons.
+// The panel of the selected step: its text, its actions, candidates, and reasons.
 
 import { $, button, h, icon, put } from "./dom.js";
 import { Showing } from "./framing.js";
@@ -101,7 +101,7 @@ export class Panel extends EventTarget {
     return this.offers.show(step);
   }
 
-  /** Turn to "offers" or "reasons". */
+  /** Switch to "offers" or "reasons". */
   turn(page) {
     this.page = page;
     for (const [at, [own]] of PAGES.entries()) {
@@ -113,7 +113,7 @@ export class Panel extends EventTarget {
     if (this.store.project) this.#words(this.store.step(this.step).text, this.store.step(this.step).choice);
   }
 
-  /** Look for pictures like the one shown. */
+  /** Search for pictures similar to the step's. */
   likeThis(picture = this.store.step(this.step).choice.chosen?.picture) {
     if (!picture) return;
     this.turn("offers");
@@ -127,7 +127,7 @@ export class Panel extends EventTarget {
     this.offers.field.select();
   }
 
-  /** Narrow pages only: the panel is a sheet that comes and goes. */
+  /** On narrow pages the panel is a sheet that opens and closes. */
   open() {
     document.body.classList.add("panel-open");
   }

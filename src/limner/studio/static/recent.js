@@ -1,4 +1,4 @@
-// The projects there are: found by title, named anew, copied, thrown away and brought back.
+// The list of projects: filter, rename, copy, remove and restore.
 
 import { api, items, links } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -8,7 +8,7 @@ import { thumbnail } from "./pictures.js";
 const FEW = 5;
 let all = [];
 
-/** Fetch the projects and show them; also what lies in the trash. */
+/** Fetch and show the projects and the trash. */
 export async function listProjects() {
   try {
     all = items(await api.projects());
@@ -43,7 +43,7 @@ function entry(project) {
   );
 }
 
-/** Do something, show the projects as they are then, and say what went wrong where something did. */
+/** Run an action, then show the projects, and any error. */
 async function change(run) {
   let made;
   try {

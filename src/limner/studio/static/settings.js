@@ -1,4 +1,4 @@
-// Two dialogs that concern the whole project: how pictures are chosen, and the text itself and how it is cut.
+// Two dialogs of the whole project: picture settings, and the text with its division into steps.
 
 import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
@@ -14,7 +14,7 @@ const POSITIONS = [
   ["always", "Always show something", "at every step; weak pictures are marked"],
 ];
 
-/** How pictures are chosen. */
+/** The picture settings. */
 export function openSettings(store) {
   if (document.querySelector("dialog[open]")) return;
   const options = store.project.options ?? {};
@@ -51,7 +51,7 @@ export function openSettings(store) {
   });
 }
 
-/** Pictures that were barred, each with a way back. */
+/** Banned pictures, each with a button to allow it again. */
 function banned(store) {
   const ids = store.project.bans ?? [];
   if (!ids.length) return null;
@@ -68,7 +68,7 @@ function banned(store) {
 
 const CUTS = [["", "step, as written"], ["heading", "heading"], ["paragraph", "paragraph"], ["sentence", "sentence"]];
 
-/** The text itself, and how it is cut into steps. */
+/** The text, and how it is divided into steps. */
 export function openText(store) {
   if (document.querySelector("dialog[open]")) return;
   const text = h("textarea", { rows: 16, id: "new-text", dir: "auto", class: "writing" });

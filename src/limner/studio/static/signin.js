@@ -1,10 +1,10 @@
-// The way back in where the studio was started again with another token; the page, and what it holds, stays.
+// Signing in again after the studio was restarted with another token; the page and its content stay.
 
 import { openDialog } from "./dialogs.js";
 import { button, h, problem, put } from "./dom.js";
 
 /**
- * Ask for the printed address.
+ * Ask for the printed URL.
  * @param {() => void} done called once the studio lets this browser in
  */
 export function openSignIn(done) {
@@ -31,13 +31,13 @@ export function openSignIn(done) {
   field.focus();
 }
 
-/** Whether the studio takes a token; it then sets the cookie by which it knows this browser. */
+/** Whether the studio accepts a token; it then sets this browser's cookie. */
 async function accepted(words) {
   const given = words.match(/[?&]token=([^&#]+)/)?.[1];
   const token = given ? decodeURIComponent(given) : words;
   try {
     return (await fetch("/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } })).ok;
   } catch {
-    return false; // Not even a header can hold it.
+    return false; // A header cannot contain it.
   }
 }

@@ -1,4 +1,4 @@
-// The words of the step one is at, changed in place, and the steps themselves: split, merged, added, moved, removed.
+// Text of the selected step, edited in place, and its steps: split, merged, added, moved, removed.
 
 import { announce, button, h, icon, put } from "./dom.js";
 import { drafts, keepDraft } from "./drafts.js";

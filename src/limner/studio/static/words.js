@@ -1,12 +1,12 @@
-// The words of a picture: shown, and written anew. They are kept in the library; the picture stays as it is.
+// Captions and keywords of a picture: shown and edited. They are stored in the library; the file does not change.
 
 import { api } from "./api.js";
 import { announce, button, h, problem, put } from "./dom.js";
 
 /**
- * A part of a page with the words of a picture.
+ * Section of a page with a picture's captions.
  * @param {object} picture as in a list
- * @param {{writable: boolean, written: (picture: object) => void}} options `written` is told of the picture as it is now
+ * @param {{writable: boolean, written: (picture: object) => void}} options `written` is called with the changed picture
  */
 export function pictureWords(picture, { writable, written }) {
   const place = h("section", { class: "said", "aria-label": "Words" });
@@ -18,7 +18,7 @@ export function pictureWords(picture, { writable, written }) {
   ];
 
   const show = ({ now, stated, edited, described }) => {
-    // What a model says counts unless the user wrote; it is shown apart from what the file says.
+    // A model's caption counts unless the user wrote one; it is shown separately from the file's.
     const model = edited ? null : described;
     const { captions, keywords } = model ? stated : now;
     const any = now.captions.length > 0;
