@@ -76,7 +76,7 @@ def test_a_flipped_bit_changes_no_answer_and_is_mended(library, ending):
     for number in [0, *draw.sample(range(size), 10), size - 1]:
         rot(path, number, draw.randrange(8))
         assert not is_whole(path)
-        with pytest.warns(LimnerWarning, match="damaged; it is made again"):
+        with pytest.warns(LimnerWarning, match="damaged; it is built again"):
             assert everything(library) == due
     assert {path: path.read_bytes() for path in files(library)} == before
     assert everything(library) == due  # without a warning
@@ -88,7 +88,7 @@ def test_a_file_that_was_cut_short_is_made_again(library, ending, size):
     due, path = everything(library), path_of(library, ending)
     whole = path.read_bytes()
     os.truncate(path, size)
-    with pytest.warns(LimnerWarning, match="damaged; it is made again"):
+    with pytest.warns(LimnerWarning, match="damaged; it is built again"):
         assert everything(library) == due
     assert path.read_bytes() == whole
 

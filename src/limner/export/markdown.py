@@ -252,7 +252,7 @@ def _leads_to(picture: PictureRef, out: Path) -> bool:
 
 
 def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> Iterator[str]:
-    """What is in the folder of the pictures beside them; what an earlier export put there can be removed."""
+    """Other files in the folder of pictures; those of an earlier export may be removed."""
     others = sorted(one for one in folder.iterdir() if one not in used and one.resolve() not in used)
     earlier = [file for file in others if _is_earlier(file) and is_picture(file, board) is None]
     names = ", ".join(file.name for file in earlier[:5]) + ("…" if len(earlier) > 5 else "")

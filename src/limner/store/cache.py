@@ -77,7 +77,7 @@ class Cache:
         except (OSError, ValueError):  # absent, not ours to read, or empty
             found = None
         if found is None and not again and path.exists():
-            warnings.warn(f"{path}: damaged; it is made again", LimnerWarning, stacklevel=4)
+            warnings.warn(f"{path}: damaged; it is built again", LimnerWarning, stacklevel=4)
         return found
 
     def _begin(self, held: ExitStack) -> bool:

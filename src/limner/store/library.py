@@ -1,4 +1,4 @@
-"""The picture library: which one is meant, where it lies, and what it holds.
+"""The picture library: which one is used, where it is, and what it contains.
 
 A library in a folder keeps everything there. One on object storage keeps its settings in a table, merged key
 by key, so that processes that change different settings at once do not undo each other; caches and projects,

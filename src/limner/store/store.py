@@ -186,7 +186,7 @@ PICTURES_SCHEMA = pa.schema(
 """Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
 WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
-"""Columns of `words`: what the user wrote about a picture, instead of what its files say."""
+"""Columns of `words`: the user's captions of a picture, which replace those of its files."""
 
 DESCRIPTIONS_SCHEMA = pa.schema(
     [
@@ -196,7 +196,7 @@ DESCRIPTIONS_SCHEMA = pa.schema(
         ("keywords", pa.list_(pa.string())),
     ]
 )
-"""Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
+"""Columns of `descriptions`: a model's caption of a picture, in addition to those of its files."""
 
 OCR_SCHEMA = pa.schema([("id", pa.string()), ("engine", pa.string()), ("text", pa.string())])
 """Columns of `ocr`: the text in a picture, one line each, and the fingerprint of the OCR engine."""
