@@ -124,7 +124,7 @@ def resumable() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
+        say("interrupted: run the same command again to continue")
         raise
 
 
