@@ -270,7 +270,7 @@ def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> It
 
 
 def _is_earlier(file: Path) -> bool:
-    """Whether an export wrote a file: its name holds the beginning of its SHA-256."""
+    """Whether an export wrote a file: its name contains the beginning of its SHA-256."""
     return (
         NAME.fullmatch(file.name) is not None
         and file.is_file()
@@ -279,12 +279,12 @@ def _is_earlier(file: Path) -> bool:
     )
 
 
-# What means something only at the start of a line: headings, quotes, lists, rules.
+# Characters with a meaning only at the start of a line: headings, quotations, lists, rules.
 _START = re.compile(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])")
 
 
 def inline(text: str) -> str:
-    """Text as CommonMark that reads as exactly this text on one line: no markup, no HTML, no entities."""
+    """Text as CommonMark that renders as exactly this text on one line: no markup, no HTML, no entities."""
     return _START.sub(r"\1\\\2", _escaped(" ".join(carried(text).split())))
 
 
@@ -293,7 +293,7 @@ def _escaped(text: str) -> str:
 
 
 def _check_picture(file: Path, data: bytes, where: str) -> None:
-    """Refuse a file that is no picture, whatever a library says of it."""
+    """Refuse a file that is not a picture, whatever the library states."""
     try:
         decode(data, side_px=1, suffix=file.suffix.lower())
     except PictureError as error:
@@ -301,9 +301,9 @@ def _check_picture(file: Path, data: bytes, where: str) -> None:
 
 
 def _place(source: _Source, folder: Path, board: Board) -> Path:
-    """Write a scaled copy, or copy a file as it is; returns where.
+    """Write a scaled copy, or copy a file unchanged; returns its path.
 
-    The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
+    The name contains the hash, so that an existing copy is recognised and no other file is replaced.
     """
     file, copy = source.file, source.copy
     data = read_file(os.fsencode(file)).data if copy is None else copy.data
@@ -324,7 +324,7 @@ def _place(source: _Source, folder: Path, board: Board) -> Path:
 
 
 def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """A text of limner's own, in which every step has its pictures."""
+    """Write a text that has no Markdown source, with the pictures of every step."""
     yield from _front(board.story, *_stated(board.story), board.story.author if plan.with_reasons else "")
     for piece in pieces_of(board, plan):
         if isinstance(piece, Leaf):
@@ -336,7 +336,7 @@ def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
 
 
 def _front(story: Story, title: str, language: str, byline: str = "") -> Iterator[str]:
-    """What a text states of itself, and its title."""
+    """Front matter: what a text states about itself, and its title."""
     stated = {"language": language, "dir": story.direction if language and story.direction == "rtl" else ""}
     if not byline:
         stated |= {"author": story.author, "illustrator": story.illustrator}
@@ -351,19 +351,20 @@ def _front(story: Story, title: str, language: str, byline: str = "") -> Iterato
 
 
 def _stated(story: Story) -> tuple[str, str]:
-    """Title and language of an export; an English text needs no tag, and keeps its first line a heading."""
+    """Title and language of an export; an English text needs no language tag, and begins with its heading."""
     tag = language_of(story)
     main = tag.partition("-")[0]
     return story.title.strip() or story.id, tag if main.isalpha() and main.lower() != ENGLISH else ""
 
 
 def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] | None = None) -> str:
-    """A story as Markdown with its own pictures alone, to be written on and read again.
+    """A story as Markdown with only its own pictures, to be edited and read again.
 
     Args:
         story: the text.
-        board: its storyboard, which may frame the text's own pictures; None: they are shown as they are.
-        copies: copies of the text's own pictures; the others are shown by the names that the text has.
+        board: its storyboard, which may contain crops and captions of the text's own pictures; None: they are
+            shown unchanged.
+        copies: copies of the text's own pictures; the others keep the names that the text uses.
     """
     steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
     plain = board or Board(story=story, steps=steps)
@@ -384,7 +385,7 @@ def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] |
 
 
 def without_pictures(story: Story) -> Story:
-    """A story without the pictures that its text shows; their captions are paragraphs."""
+    """A story without the pictures of its text, whose captions become paragraphs."""
     steps = tuple(step.model_copy(update={"pictures": ()}) for step in story.steps)
     between = []
     for part in story.between:
@@ -397,12 +398,12 @@ def without_pictures(story: Story) -> Story:
 
 
 def revised_source(revision: Revision) -> str | None:
-    """The author's Markdown in which the steps that were changed stand anew, each in its own lines.
+    """The author's Markdown with changed steps rewritten, each in its own lines.
 
     Args:
-        revision: of a story.
+        revision: the revised story.
     Returns:
-        It; None where the story did not come as Markdown, or its lines cannot take the change.
+        The Markdown; None if the story was not Markdown, or if its lines do not allow the change.
     """
     story = revision.before
     layout = layout_of(story.markdown, story.id)
@@ -452,7 +453,7 @@ def revised_source(revision: Revision) -> str | None:
 
 
 def _reset(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
-    """The lines of a step with other words, in the list or quotation of some lines of the source."""
+    """Lines of a step with new text, in the list or quotation of the given lines."""
     shown = Part(pictures=step.pictures)
     parts, number = parts_of(step.text, step.parts)
     written = "\n".join(_parts([*parts, *([shown] if step.pictures else [])], {})).strip("\n").split("\n")
@@ -479,7 +480,7 @@ def _ending(board: Board, copies: dict[str, Path]) -> Iterator[str]:
 
 
 def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """One step: its title, its pictures and its words, and its reasons where they are wanted."""
+    """Write one step: its title, pictures and text, and its reasons if they are included."""
     credit = credit_line if plan.with_reasons else None
     pictures = [
         "\n".join(_picture(shown, copies, credit, name=_name(shown, leaf))) + "\n" for shown in leaf.pictures
@@ -495,13 +496,13 @@ def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
 def _placed(
     leaf: Leaf, pictures: Sequence[str], body: Sequence[str], *, with_reasons: bool = False
 ) -> Iterator[str]:
-    """Title and words of a step with pictures after them, or where reasons are told, before them."""
+    """Title and text of a step, followed by its pictures, or preceded by them if reasons are included."""
     number = "" if leaf.number is None else str(leaf.number)
     title = inline(leaf.title)
     if title or with_reasons:
         yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
     if number and not (title or with_reasons):
-        # Inside the item, so that the list goes on behind the picture.
+        # Inside the item, so that the list continues after the picture.
         mark = f"{number}. "
         lines = "\n".join([*body, *pictures]).split("\n")
         yield mark + "\n".join([lines[0], *(f"{' ' * len(mark)}{line}".rstrip() for line in lines[1:])])
@@ -518,7 +519,7 @@ def _picture(
     *,
     name: str = "",
 ) -> Iterator[str]:
-    """The lines of a picture of a step: it, and its caption, or else its credit."""
+    """Lines of a step's picture: the picture, and its caption or credit."""
     copy = copies[name or shown.name]
     yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})"
     if caption := shown.caption or (credit(shown.picture) if credit else ""):
@@ -526,7 +527,7 @@ def _picture(
 
 
 def _parts(parts: Sequence[Part], copies: dict[str, Path]) -> Iterator[str]:
-    """Parts as CommonMark, each followed by an empty line but inside one list."""
+    """Parts as CommonMark, each followed by an empty line, except within a list."""
     for part, after in zip(parts, [*parts[1:], Part()], strict=False):
         lines = []
         for one in part.pictures:
@@ -551,7 +552,7 @@ def _address(picture: PictureRef, copies: dict[str, Path]) -> str:
 
 
 def _words(part: Part) -> str:
-    """The words of one part."""
+    """Text of one part."""
     if part.kind == "break":
         return "---"
     if part.kind == "code":
@@ -572,7 +573,7 @@ _SIGNS = {"strong": "**", "emphasis": "*", "struck": "~~"}
 
 
 def marked(passage: Passage) -> str:
-    """A passage as CommonMark: words escaped, marks as the author set them, line ends kept."""
+    """A passage as CommonMark, with escaped text, the author's formatting and line ends."""
     made = ""
     for run in runs_of(passage):
         inner = run.text.strip()
