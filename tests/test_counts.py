@@ -136,4 +136,4 @@ def test_a_report_on_one_of_everything():
     said = str(report)
     assert "1 exact duplicate; 1 picture in 1 near-duplicate group" in said
     assert "1 file that is not a picture;" in said
-    assert "clip: no vector of 1 picture yet" in said
+    assert "clip: no vector yet for 1 picture" in said

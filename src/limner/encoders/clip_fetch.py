@@ -45,7 +45,7 @@ def fetch_published(
         there = read_clip(target)
         if there.card.source != source:
             raise CheckpointError(
-                f"{target}: holds {there.card.source}; remove the folder to have {source} in its place"
+                f"{target}: holds {there.card.source}; remove the folder to replace it with {source}"
             )
         for name in there.card.sha256:
             there.checked(name)

@@ -108,7 +108,9 @@ def picture_encoders(
     chosen = list(names)
     if AUTO in chosen:
         if chosen != [AUTO]:
-            raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
+            raise ConfigError(
+                "--encoder: auto cannot be combined with others; name the encoders or leave the option out"
+            )
         chosen = _automatic(places, made)
     # the runs first, so that their errors are raised before other encoders are loaded
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]

@@ -136,9 +136,7 @@ class Illustrator:
             DataError: a table of the library is damaged.
         """
         if model is not None and channels:
-            raise ConfigError(
-                "--channel: a trained run takes the place of all channels; drop --channel or --model"
-            )
+            raise ConfigError("--channel: a trained run replaces all channels; drop --channel or --model")
         self.library, self.model, self.metric = library, model, metric
         self.name = library.home.name
         self.catalogue = library.catalogue()

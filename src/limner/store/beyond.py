@@ -150,7 +150,7 @@ class VectorTable:
         if not (np.abs(lengths - 1) < 2 * UNIT).all():
             raise DataError(
                 f"{self._name}: a vector is not of unit length;"
-                " 'limner verify LIBRARY --repair' takes it out, 'limner index' makes it again"
+                " 'limner verify LIBRARY --repair' removes it, 'limner index' computes it again"
             )
         return found["id"].to_pylist(), vectors
 

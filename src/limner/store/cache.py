@@ -123,7 +123,7 @@ class Cache:
 
 
 def _linked(folder: Path) -> OSError:
-    return OSError(errno.ELOOP, "a link, and nothing in a library's folder is followed", str(folder))
+    return OSError(errno.ELOOP, "a link; links in a library's folder are not followed", str(folder))
 
 
 def is_whole(path: Path) -> bool:

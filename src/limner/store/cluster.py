@@ -196,8 +196,8 @@ def _plain(error: BaseException) -> LimnerError:
         inner = inner.__cause__
     reason = " ".join(str(error).split())
     return DataError(
-        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); what was committed is kept:"
-        " give the same command again, without --engine ray to see which picture ends a process"
+        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); committed work is kept:"
+        " run the same command again, without --engine ray to see which picture crashes a process"
     )
 
 
@@ -219,8 +219,8 @@ class _Worker:
         self._ocr = rapid_ocr() if ocr else None
         if self._ocr is not None and self._ocr.fingerprint != ocr:
             raise CheckpointError(
-                "index: a worker reads the words in pictures in another version; install the same rapidocr on"
-                " all machines of the cluster, or leave them unread by --no-ocr"
+                "index: a worker has another version of rapidocr; install the same version on"
+                " all machines of the cluster, or use --no-ocr"
             )
         self._read = DigestSet(ray.get(read).astype(DIGEST, copy=False))
 

@@ -314,7 +314,9 @@ class _Run:
                 store.drop(vectors_name(space))
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
-                self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
+                self.progress.note(
+                    f"{space}: made by {spaces[space].encoder}, now {info.encoder}; computed again"
+                )
             # without settings, the encoder of a table is unknown, unless other processes may be writing it
             if spaces.get(space) != info and (space in spaces or not store.shared):
                 store.drop(vectors_name(space))

@@ -341,7 +341,7 @@ class IndexReport(Record):
         ]
         lines += [str(one) for one in self.missing]
         lines += [
-            f"moved: {counted(one.files, 'file')} from {one.before} to {one.now}, known by their content"
+            f"moved: {counted(one.files, 'file')} from {one.before} to {one.now}, recognised by their content"
             for one in self.moved_folders[:listed]
         ]
         if len(self.moved_folders) > listed:
@@ -357,7 +357,7 @@ class IndexReport(Record):
         if len(self.tables) > listed:
             lines.append(f"and {len(self.tables) - listed:,} more tables of captions in the folders")
         lines += [
-            f"{space}: no vector of {counted(count, 'picture')} yet"
+            f"{space}: no vector yet for {counted(count, 'picture')}"
             for space, count in self.incomplete.items()
             if count
         ]
@@ -372,7 +372,7 @@ class IndexReport(Record):
         if self.unread:
             lines.append(
                 f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
-                f" to be found by pixels alone; {MORE_LANGUAGES}"
+                f" which can be found only by their pixels; {MORE_LANGUAGES}"
             )
         kinds = (("skipped", self.skipped), ("metadata damaged", self.warnings), ("not read", self.unread))
         for title, problems in kinds:

@@ -205,7 +205,7 @@ def unlinked(*paths: Path) -> None:
     for path in paths:
         if path.is_symlink():
             raise DataError(
-                f"{path}: a link to {path.readlink()}, and nothing in a library's folder is followed; put the"
+                f"{path}: a link to {path.readlink()}; links in a library's folder are not followed; put the"
                 " folder or file itself in its place"
             )
 
@@ -413,7 +413,7 @@ class BucketTables(Tables):
                     raise
                 raise BusyError(
                     f"{self._at / name}: other processes write to it continuously; what was written before"
-                    " is kept; give the same command again"
+                    " is kept; run the same command again"
                 ) from None
 
     @override

@@ -194,7 +194,7 @@ def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # 
         raise NumericsError(
             f"{table}: the vector of picture {text_of(ids[first : first + 1])[0][:12]} is not finite or all"
             f" zeros ({counted(int((~good).sum()), 'vector')} of a block); 'limner verify LIBRARY --repair'"
-            " takes it out, 'limner index' makes it again"
+            " removes it, 'limner index' computes it again"
         )
     return vectors
 

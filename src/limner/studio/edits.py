@@ -322,7 +322,7 @@ def checked_length(story: Story) -> Story:
     count = len(story.steps)
     if count > MAX_STEPS:
         raise DataError(
-            f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; cut it by larger"
+            f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; divide it by larger"
             " parts, such as headings, or split the text"
         )
     return story
