@@ -216,7 +216,7 @@ def test_search_with_a_run(library, drawings_run, capsys):
             ["--model", "RUN", "--min-score", "0"],
             "--min-score (min_probability) is calibrated for other channels",
         ),
-        (["--model", "RUN", "--channel", "captions"], "--channel: a trained run takes the place"),
+        (["--model", "RUN", "--channel", "captions"], "--channel: a trained run replaces all channels"),
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),
         (["--model", "RUN", "--set", "min_probability=0.5"], "calibrated for other channels"),
         (["--relation", "action"], "give one with --model"),
