@@ -29,7 +29,7 @@ NEVER_ONE = (
     "{len(found)} different pictures are called",
     "{BATCH_FILES:,} files",
     "{count:,} steps, at most",
-    "{MAX_ELEMENTS:,} items",
+    "{MAX_ELEMENTS:,} list items",
     "{TEXTS_WAITING} texts",
     "{len(answers)} steps got",  # texts of the demonstration
     "{suffix} files are not read",

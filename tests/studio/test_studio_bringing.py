@@ -115,7 +115,7 @@ def test_a_batch_goes_on_after_a_restart_unless_it_was_taken_back(client, studio
         assert (told["batch"], told["files"]) == (batch, 2)
         ended(restarted, again, restarted.post(f"/api/library/batches/{batch}/finish"))
         ended(restarted, again, restarted.delete(f"/api/library/batches/{batch}"))
-        assert "taken back" in bring(restarted, batch, "third.png", photograph(3), status=404)["detail"]
+        assert "undone" in bring(restarted, batch, "third.png", photograph(3), status=404)["detail"]
 
 
 def test_indexing_later_does_not_lose_them(tmp_path):

@@ -240,7 +240,7 @@ class MissingFolder(Record):
     def __str__(self) -> str:
         """One line."""
         return (
-            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} are missing; they stay in the"
+            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} missing; they stay in the"
             " library; connect the drive, or, if they are gone for good:"
             f" {forgetting(self.path, self.library)}"
         )

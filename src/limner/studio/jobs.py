@@ -319,7 +319,7 @@ def report_line(report: IndexReport) -> str:
     kept = "stopped; pictures already indexed stay: " if report.interrupted else ""
     moved = f" {counted(report.moved, 'file')} moved," if report.moved else ""
     away = "".join(
-        f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} are missing; they stay in the"
+        f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} missing; they stay in the"
         " library."
         for one in report.missing
     )
