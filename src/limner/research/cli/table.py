@@ -74,7 +74,7 @@ def table(
         Print JSON instead of text: every figure with its interval, and all settings.
     """
     if smoke and name in FOLDERS:
-        raise ConfigError(f"table: {name} reads runs in folders; give --runs or --data, not --smoke")
+        raise ConfigError(f"table: --smoke cannot make {name}; give --runs or --data instead")
     if smoke and name == "limner-1":
         raise ConfigError(
             "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"
