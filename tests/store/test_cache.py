@@ -104,7 +104,7 @@ def test_damage_that_cannot_be_written_again_is_read_around(library, monkeypatch
         warnings.simplefilter("always")
         assert everything(library) == due
     told = [str(one.message) for one in said]
-    assert sum("made again" in one for one in told) == 1
+    assert sum("built again" in one for one in told) == 1
     assert sum("cannot be written" in one for one in told) == 1
     assert {one: one.read_bytes() for one in files(library)} == before
 
