@@ -114,7 +114,7 @@ def test_each_picture_is_opened_again_by_its_address(photos, tmp_path):
     with pytest.raises(ValueError, match="has changed since it was indexed"):
         shrink(picture, "step 1", area_px=100)
     drop(photos, "a.png")
-    with pytest.raises(ValueError, match="is not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         locate(picture, "step 1")
     with pytest.raises(PictureError, match="no such object"):
         read_file(os.fsencode(picture.path))
