@@ -120,7 +120,7 @@ def report(name: str, file: WeightFile, split: str) -> None:
         file,
         words,
         multilingual=sentence_encoder(MULTILINGUAL),
-        foreign=lambda texts: [True] * len(texts),  # English, too, by the multilingual side
+        foreign=lambda texts: [True] * len(texts),  # English, too, by the multilingual encoder
     )
     print(f"\n{name}, {split}, SHA-256 {file.sha256[:12]}\n")
     print(HEAD, flush=True)
@@ -133,7 +133,7 @@ def report(name: str, file: WeightFile, split: str) -> None:
         joint, looks = spaces["base"], spaces["looks"]
         texts = [pair.text for pair in pairs]
         groups = [str(pair.meta.get("source") or pair.seq or pair.image_id) for pair in pairs]
-        for title, reader in (("", english), (", multilingual side", foreign)):
+        for title, reader in (("", english), (", multilingual encoder", foreign)):
             found = ranks(reader.encode_text(texts), joint, columns)
             print(line(f"{TITLE[part]}{title}", found, groups), flush=True)
         if entry.set == "captions" and split == "test":
@@ -148,9 +148,9 @@ def report(name: str, file: WeightFile, split: str) -> None:
             measured = same_document(lambda some, others, looks=looks: looks[some] @ looks[others].T, frozen)
             found = one_pin(looks, frozen)
             more.append(
-                f"Looks, storybook released: another picture of the story comes first in"
-                f" {100 * measured['R@1']:.1f} % of the cases, mean AP {measured['mAP']:.3f};"
-                f" one picture finds {100 * found:.1f} % of its story's others in its first ten."
+                f"Looks, storybook released: the nearest picture is of the same story for"
+                f" {100 * measured['R@1']:.1f} % of the pictures, mean AP {measured['mAP']:.3f};"
+                f" on average, {100 * found:.1f} % of a story's other pictures are among the ten nearest."
             )
     print("\n" + "\n".join(more), flush=True)
 

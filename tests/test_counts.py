@@ -29,7 +29,7 @@ NEVER_ONE = (
     "{len(found)} different pictures are called",
     "{BATCH_FILES:,} files",
     "{count:,} steps, at most",
-    "{MAX_ELEMENTS:,} items",
+    "{MAX_ELEMENTS:,} list items",
     "{TEXTS_WAITING} texts",
     "{len(answers)} steps got",  # texts of the demonstration
     "{suffix} files are not read",
@@ -43,7 +43,7 @@ NEVER_ONE = (
     "{len(self.words) - len(self._numbers)} words come twice",  # a damaged file
     "{len(data.pairs):,} pairs left out by licence",
     "{rows} texts, expected at least 2",
-    "pictures stand {order}",  # a column of numbers
+    "pictures {order} their",  # a column of numbers
     "{MAX_PAGES} or more pages",
     "{len(references)} true texts, expected as many",
     "{total} pairs, expected at least",
@@ -136,4 +136,4 @@ def test_a_report_on_one_of_everything():
     said = str(report)
     assert "1 exact duplicate; 1 picture in 1 near-duplicate group" in said
     assert "1 file that is not a picture;" in said
-    assert "clip: no vector of 1 picture yet" in said
+    assert "clip: no vector yet for 1 picture" in said

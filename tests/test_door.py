@@ -151,7 +151,7 @@ def test_a_picture_that_is_gone_is_named_where_a_notebook_shows_the_board(lib):
     gone = board.steps[0].picture.model_copy(update={"paths": ("/nowhere/gone.png",)})
     chosen = board.steps[0].chosen.model_copy(update={"picture": gone})
     without = board.model_copy(update={"steps": (board.steps[0].model_copy(update={"chosen": chosen}),)})
-    assert "/nowhere/gone.png is not there" in without._repr_html_()
+    assert "/nowhere/gone.png does not exist" in without._repr_html_()
 
 
 def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkeypatch):

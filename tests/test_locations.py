@@ -71,7 +71,7 @@ def test_what_cannot_be_reached_is_one_line_within_seconds(bucket, monkeypatch, 
         return str(refusal.value)
 
     host = object_store["AWS_ENDPOINT_URL"].removeprefix("http://")
-    absent = f"s3://absent/x: there is no bucket 'absent' at {host}; check the name, or make it"
+    absent = f"s3://absent/x: there is no bucket 'absent' at {host}; check the name, or create it"
     assert said(location("s3://absent/x")) == absent
     with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
         monkeypatch.setenv("AWS_ENDPOINT_URL", strict["AWS_ENDPOINT_URL"])
@@ -79,7 +79,7 @@ def test_what_cannot_be_reached_is_one_line_within_seconds(bucket, monkeypatch, 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
-        assert "does not answer; check the network" in said(location(bucket))
+        assert "does not respond; check the network" in said(location(bucket))
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{SECRET}@127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"^AWS_ENDPOINT_URL: expected http://HOST:PORT") as refusal:
         file_system(location(bucket))
@@ -96,7 +96,7 @@ def test_a_message_shows_no_secret(monkeypatch):
     [
         (
             "error sending request for url (http://127.0.0.1:1/b), after 2 retries in 401.2ms",
-            "does not answer",
+            "does not respond",
         ),
         ("Client error with status 403 Forbidden: AccessDenied", "refuses the credentials"),
         ("Server returned HTTP status code 401", "refuses the credentials"),

@@ -78,8 +78,8 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray], dict[str, str]]:  # typ
     """Read the arrays of a safetensors file, with their metadata; earlier versions wrote no checksum.
 
     Raises:
-        DataError: the file cannot be read, is no safetensors file, or is damaged; the message is the reason
-            only.
+        DataError: the file cannot be read, is not a safetensors file, or is damaged; the message is only the
+            reason.
     """
     try:
         with safe_open(path, framework="np") as file:

@@ -58,7 +58,7 @@ def build(
         model: the settings class.
         values: nested plain values, as read from TOML.
         where: file or option that the values come from, for messages.
-        overrides: overrides such as ``"train.lr=2e-4"``; a value that is no TOML is a string.
+        overrides: overrides such as ``"train.lr=2e-4"``; a value that is not valid TOML is a string.
         context: context for validators of the class.
     Raises:
         ConfigError: a key is unknown or a value is wrong; the message names the first.

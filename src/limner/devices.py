@@ -1,7 +1,7 @@
 """Devices, precisions and threads, checked in one place, so that all commands accept the same names.
 
 On a CPU, networks run in OpenVINO, which does not need torch; torch comes with the extras ``torch`` and
-``research``. Threads return results in order, and few wait.
+``research``. Thread pools return results in order and keep a bounded number of them in memory.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def openvino() -> Any:  # noqa: ANN401  (a package that may be absent)
         import openvino.preprocess
     import numpy as np
 
-    # What OpenVINO sets up at the first look into a tensor stops for ever where two threads look at once.
+    # OpenVINO deadlocks if two threads access a tensor for the first time at once.
     with _FIRST_LOOK:
         _ = openvino.Tensor(np.zeros(1)).data
     return openvino
@@ -137,15 +137,15 @@ _ARENA_MAX, _ARENAS = -8, 2
 
 
 def cores() -> int:
-    """Threads that decode unless someone says otherwise: one per usable core, at most 16."""
+    """Default number of decoding threads: one per usable core, at most 16."""
     usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     return min(max(usable, 1), MOST_WORKERS)
 
 
 def share_memory() -> None:
-    """Let all threads of this process take memory from few places, so that what one frees serves another.
+    """Limit the number of malloc arenas, so that memory freed by one thread can be used by another.
 
-    The GNU C library keeps eight places per core, each as large as it ever was; others are left alone.
+    The GNU C library has eight arenas per core, none of which shrinks; other C libraries are left unchanged.
     """
     if sys.platform == "linux":
         import ctypes
@@ -163,15 +163,15 @@ def ahead(
     initializer: Callable[..., Any] | None = None,
     initargs: tuple[Any, ...] = (),
 ) -> Generator[R, None, None]:
-    """`map` in threads, in order; when it is closed early, what has not begun is cancelled.
+    """`map` in threads, in order; if it is closed early, items not yet started are cancelled.
 
     Args:
-        items: may be endless; taken as room appears.
-        work: called in a worker; its error is raised where its result would come.
-        workers: threads, at least 1.
-        in_flight: most items begun and not yet taken, and so a bound on memory.
+        items: may be endless; they are taken as there is room.
+        work: called in a worker thread; its error is raised in place of its result.
+        workers: number of threads, at least 1.
+        in_flight: maximum number of items started and not yet returned, which bounds the memory.
         initializer: called in each thread before its first item.
-        initargs: for it.
+        initargs: its arguments.
     """
     waiting: deque[Future[R]] = deque()
     pool = ThreadPoolExecutor(workers, "limner-ahead", initializer, initargs)
@@ -188,15 +188,15 @@ def ahead(
 
 _LIMITING = threading.Lock()
 _limited: list[Any] = []
-"""The limit that holds, once for each that is within `one_core_products`."""
+"""The limit in force, once for each open `one_core_products`."""
 
 
 @contextmanager
 def one_core_products() -> Iterator[None]:
-    """Within, each product of NumPy is computed on a single core, whichever thread asks for it.
+    """Context in which NumPy computes each product on a single core, in every thread.
 
-    For work in threads of its own, as in `one_core_each`. Several may be within at once; the last that leaves
-    sets the number back.
+    For work in threads of its own, as in `one_core_each`. Contexts may be nested; the last to close restores
+    the number of threads.
     """
     from threadpoolctl import threadpool_limits
 
@@ -212,7 +212,7 @@ def one_core_products() -> Iterator[None]:
 
 
 def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -> Generator[R, None, None]:
-    """`ahead` where torch computes on a single core in each worker; its number of threads is set back.
+    """`ahead` with torch on a single core in each worker; its number of threads is restored at the end.
 
     Threads of one product wait for each other by spinning, which takes the cores from everyone else.
     """
@@ -229,5 +229,5 @@ def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -
             initargs=(1,),
         )
     finally:
-        # Torch remembers the number last set, by whichever thread, for threads begun later.
+        # Torch uses the number last set, by any thread, for threads started later.
         torch.set_num_threads(threads)

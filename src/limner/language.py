@@ -164,8 +164,8 @@ def languages_of(texts: Sequence[str], shares: Mapping[str, float] | None = None
 
     Args:
         texts: steps of one text, or captions of one library.
-        shares: prior shares by language, such as those of a library that
-            is searched; None expects mostly English.
+        shares: prior shares by language, such as those of the library to be searched; None for mostly
+            English.
     Source: Lui & Baldwin 2012 (langid.py, the scores); Dempster, Laird & Rubin 1977 (the shares).
     """
     if not texts:

@@ -62,7 +62,7 @@ class Library:
         place: path or URL of the library.
 
     Raises:
-        ConfigError: the device does not exist, or the folder is no path.
+        ConfigError: the device does not exist, or the folder is not a path.
         DataError: the library's settings are damaged, or a newer limner wrote them.
         MissingError: the object store cannot be reached.
 
@@ -210,9 +210,9 @@ class Library:
             follow_links: whether to enter linked folders too.
             verify: whether to compare the content of every file, even of those that look unchanged.
             forget: whether to treat missing pictures as deleted, even if a whole folder is missing.
-            workers: number of threads that decode, or of Ray's processes. Default: one per core.
-            approximate_from: number of pictures from which on searches use an approximate index; stored with
-                the library.
+            workers: number of decoding threads, or of Ray processes. Default: one per core.
+            approximate_from: number of pictures from which searches use an approximate index; stored with the
+                library.
             language: ISO 639 code of the texts that a new library is for. CLIP reads only English: with
                 another language it is not used unless it is named.
             ocr: whether to read the text in pictures, if the extra ``ocr`` is installed.
@@ -385,8 +385,8 @@ class Library:
             Pictures that meet the conditions, best first, with the probability that each fits. Empty, with
             the reason in `notes`, if no channel can read the words.
         Raises:
-            ConfigError: an option contradicts the query, or a day is no date.
-            DataError: the picture is not in the library, or the file is no picture.
+            ConfigError: an option contradicts the query, or a day is not a date.
+            DataError: the picture is not in the library, or the file is not a picture.
             LimnerError: as `limner.match.illustrator.Illustrator.search` and `like`.
 
         Example:
@@ -496,8 +496,8 @@ class Library:
         Returns:
             The storyboard, with one step for each step of the text.
         Raises:
-            ConfigError: the text is none, an option is unknown, a pin is below step 1, or `again` is given
-                without `keep`.
+            ConfigError: `text` is not a text, an option is unknown, a pin is below step 1, or `again` is
+                given without `keep`.
             MissingError: the file does not exist.
             DataError: the text has no words, a picture is not in the library or its name is ambiguous, or the
                 text does not have a step that is named.
@@ -781,7 +781,7 @@ def _conditions(
     """Check the conditions of a search.
 
     Raises:
-        ConfigError: a day is no date, or the orientation is unknown.
+        ConfigError: a day is not a date, or the orientation is unknown.
     """
     from limner.store.catalogue import Only, Shape
 

@@ -155,7 +155,7 @@ def read_bytes(of: Location) -> bytes:
 
     Raises:
         FileNotFoundError: the object does not exist.
-        MissingError: the store does not answer, refuses the credentials, or has no such bucket.
+        MissingError: the store does not respond, refuses the credentials, or has no such bucket.
     """
     system = file_system(of)
     with reaching(of), system.open_input_stream(of.path) as stream:
@@ -168,7 +168,7 @@ def objects(below: Location) -> Iterator[StoredObject]:
     One folder is listed at a time, so that memory depends on the largest, not on the number of all objects.
 
     Raises:
-        MissingError: the store does not answer, refuses the credentials, or has no such bucket or folder.
+        MissingError: the store does not respond, refuses the credentials, or has no such bucket or folder.
     """
     from pyarrow.fs import FileSelector, FileType
 
@@ -250,7 +250,7 @@ _REFUSALS = (
     (
         r"no ?such ?bucket|bucket does not exist|bucket .{0,80}not found|ContainerNotFound",
         "there is no bucket {bucket!r}{at}",
-        "check the name, or make it",
+        "check the name, or create it",
     ),
     (
         r"access.?denied|forbidden|status(?: code)?:? 40[13]\b|InvalidAccessKeyId|SignatureDoesNotMatch"
@@ -263,7 +263,7 @@ _REFUSALS = (
     (
         r"NETWORK_CONNECTION|error sending request|connect|timed? ?out|resolve host|dns error|builder error"
         r"|HTTP error|Couldn't|UNAVAILABLE",
-        "the object store{at} does not answer",
+        "the object store{at} does not respond",
         "check the network, and the endpoint and region in the {variables}",
     ),
 )
@@ -315,11 +315,11 @@ _READ_AHEAD = 2**20
 
 
 class Status(NamedTuple):
-    """What is known of a file or an object without reading it.
+    """Size and time of a file or an object, without reading it.
 
     Attributes:
         size: bytes.
-        mtime_ns: when it was written, nanoseconds since 1970.
+        mtime_ns: modification time, nanoseconds since 1970.
     """
 
     size: int
@@ -327,7 +327,7 @@ class Status(NamedTuple):
 
 
 def address(path: bytes) -> Location | None:
-    """What an address on object storage names; None for a path of this machine."""
+    """Location of a URL on object storage; None for a path of this machine."""
     return location(os.fsdecode(path))
 
 
@@ -335,7 +335,7 @@ def status(path: bytes) -> Status:
     """Size and time of a file or an object.
 
     Raises:
-        OSError: it is not there, or the object store does not answer.
+        OSError: it does not exist, or the object store does not respond.
     """
     place = address(path)
     if place is None:
@@ -345,22 +345,22 @@ def status(path: bytes) -> Status:
 
 
 def status_of(info: FileInfo) -> Status:
-    """What a list of objects says of one."""
+    """Status of one entry of a list of objects."""
     return Status(int(info.size or 0), int(info.mtime_ns or 0))
 
 
 def is_folder(place: Location) -> bool:
-    """Whether an address names what is below it, not an object.
+    """Whether a location is a folder: a prefix of several objects, not an object.
 
     Raises:
-        FileNotFoundError: nothing is there.
-        MissingError: the object store does not answer.
+        FileNotFoundError: nothing exists there.
+        MissingError: the object store does not respond.
     """
     return not _info(place).is_file
 
 
 def is_there(path: str) -> bool:
-    """Whether a file or an object is there; what cannot be reached is not."""
+    """Whether a file or an object exists; False if it cannot be reached."""
     try:
         place = location(path)
         if place is None:
@@ -371,10 +371,10 @@ def is_there(path: str) -> bool:
 
 
 def listing(folder: Location) -> dict[bytes, Status | None]:
-    """Names in a folder of an object store, in order, each with its status; None for a folder.
+    """List a folder of an object store: names in order, each with its status; None for a subfolder.
 
     Raises:
-        MissingError: the object store does not answer, or nothing is there.
+        MissingError: the object store does not respond, or nothing exists there.
     """
     from pyarrow.fs import FileSelector
 
@@ -386,10 +386,10 @@ def listing(folder: Location) -> dict[bytes, Status | None]:
 
 
 def stream(path: bytes) -> BinaryIO:
-    """A file or an object, open for reading at any place.
+    """Open a file or an object for random access.
 
     Raises:
-        OSError: it is not there, or the object store does not answer.
+        OSError: it does not exist, or the object store does not respond.
     """
     place = address(path)
     if place is None:
@@ -400,10 +400,10 @@ def stream(path: bytes) -> BinaryIO:
 
 
 def beginning(path: bytes, most: int) -> bytes:
-    """At most so many bytes of a file or an object.
+    """First bytes of a file or an object, at most the given number.
 
     Raises:
-        OSError: it is not there, or the object store does not answer.
+        OSError: it does not exist, or the object store does not respond.
     """
     place = address(path)
     if place is None:
@@ -415,7 +415,7 @@ def beginning(path: bytes, most: int) -> bytes:
 
 
 def _opened(path: bytes) -> BinaryIO:
-    """A file of this machine; a pipe, which may never answer, is none."""
+    """Open a regular file of this machine; a pipe, which might block for ever, is refused."""
     file = Path(os.fsdecode(path))
     if file.exists() and not file.is_file():
         raise OSError(errno.EINVAL, "not a regular file", str(file))
@@ -423,7 +423,7 @@ def _opened(path: bytes) -> BinaryIO:
 
 
 def answers(place: Location) -> bool:
-    """Whether the bucket of an object can be looked at, so that what failed is of the object alone."""
+    """Whether the bucket of an object responds, so that an error concerns the object alone."""
     try:
         return bool(_info(Location(place.scheme, place.bucket)))
     except OSError:
@@ -437,5 +437,5 @@ def _info(place: Location) -> FileInfo:
     with reaching(place):
         info = system.get_file_info(place.path)
     if info.type is FileType.NotFound:
-        raise FileNotFoundError(f"{place}: nothing is there")
+        raise FileNotFoundError(f"{place}: does not exist")
     return info

@@ -29,7 +29,7 @@ from rich.text import Text
 REDRAW_S = 0.2
 LINE_S = 10.0
 """Seconds between two lines in a pipe or a log."""
-RESUME = "stopped; what was read is kept. Give the same command again to continue."
+RESUME = "stopped; pictures already indexed stay in the library. Run the same command again to continue."
 """Message after an interruption of indexing."""
 
 

@@ -37,10 +37,10 @@ class PictureRef(Record):
         target: path or URL exactly as written in the text.
         path: absolute path of the file; None for a URL or a file that is missing or not allowed.
         alt: alternative text, as written.
-        caption: the text's caption of it, such as "Figure 1: The yard"; "" for nothing.
+        caption: its caption in the text, such as "Figure 1: The yard"; "" for none.
         sha256: hash of the original file where a data set states it; in a storyboard, that of the file when
             the text was illustrated. Exports and studies show a file of the text only if it still has it.
-        problem: why it cannot be shown, such as "is not there"; "" if nothing is wrong or nobody looked.
+        problem: why it cannot be shown, such as "is not there"; "" if nothing is wrong or it was not checked.
     """
 
     target: str
@@ -135,10 +135,10 @@ class Step(Record):
 
 
 class Story(Record):
-    """A text cut into steps.
+    """A text divided into steps.
 
     Attributes:
-        id: stable name inside its source (file stem or data set id).
+        id: stable name within its source (file stem or data set id).
         title: its title, or "".
         steps: the steps, at least one.
         between: parts of the text outside its steps, in order: introduction, ingredients, headings, notes.
@@ -377,7 +377,7 @@ class BoardStep(Record):
         more: further pictures that the user added, shown after it.
         framing: crop, caption and alt text by id of a shown picture; pictures without an entry are shown
             whole.
-        origin: who chose: limner (`decoded`), a pin of the user, the text itself, or nobody (blank).
+        origin: who chose the picture: limner (`decoded`), a pin of the user, or the text itself; or blank.
         reason: reason for the choice, in one sentence.
         blank: reason for a blank: the user wanted none, the step has no words, no picture fits, all that fit
             are shown at other steps, or the user ruled them out; None if a picture is shown.

@@ -245,12 +245,12 @@ class Transfer:
             async with asyncio.timeout(self.settings.total_s):
                 return await self._get(url, write, report)
         except TimeoutError as error:
-            reason = f"too slow: not whole after {self.settings.total_s:g} s"
+            reason = f"too slow: not complete after {self.settings.total_s:g} s"
             raise FailedError(reason, lasting=False) from error
         except AddressError as error:
             raise FailedError(f"address refused: {error}", lasting=True) from error
         except ValueError as error:
-            raise FailedError(f"redirects: to no URL ({error})", lasting=True) from error
+            raise FailedError(f"redirected to an invalid URL ({error})", lasting=True) from error
         except httpcore.TimeoutException as error:
             raise FailedError(f"too slow: {type(error).__name__}", lasting=False) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.ProxyError, ssl.SSLError) as error:
@@ -306,7 +306,7 @@ class Transfer:
                     size_bytes=size,
                     sha256=digest.hexdigest(),
                 )
-        raise FailedError(f"redirects: more than {_MAX_REDIRECTS}", lasting=True)
+        raise FailedError(f"too many redirects: more than {_MAX_REDIRECTS}", lasting=True)
 
 
 def _check_head(status: int, said: Mapping[str, str], settings: FetchSettings) -> tuple[str, int]:
@@ -427,7 +427,7 @@ def _fetch(
             found = asyncio.run(_download(url, settings, out.write, report))
             if not found.startswith(due):
                 raise CheckpointError(
-                    f"{url}: SHA-256 is {found[:16]}…, expected {due}; nothing kept, run again"
+                    f"{url}: SHA-256 is {found[:16]}…, expected {due}; nothing was saved; run again"
                 )
     return found
 
@@ -438,7 +438,7 @@ def _writing(url: str, target: Path) -> Iterator[None]:
     try:
         yield
     except FailedError as error:
-        raise MissingError(f"{url}: {error.reason}; nothing kept, try again later") from error
+        raise MissingError(f"{url}: {error.reason}; nothing was saved; try again later") from error
     except OSError as error:
         raise MissingError(
             f"{target}: cannot be written ({error.strerror or error}); choose another folder"

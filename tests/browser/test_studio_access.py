@@ -256,10 +256,10 @@ def test_states_of_the_library(visit, looked, tmp_path, *, width: int, scheme: s
     looked(page, "wall with missing files")
 
     page.locator("#grid .cell").nth(1).click()
-    page.get_by_role("button", name="Change the words").wait_for()
+    page.get_by_role("button", name="Edit the caption").wait_for()
     expect(page.get_by_role("link", name="Open the file")).to_have_count(0)
     looked(page, "viewer, file missing")
-    page.get_by_role("button", name="Change the words").click()
+    page.get_by_role("button", name="Edit the caption").click()
     looked(page, "viewer, words written")
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name=re.compile("^More from that")).click()

@@ -74,7 +74,7 @@ def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
     before = shown(page)
     from_menu(page, page.locator("#panel .doing .button").last, "Compare").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("button", name=re.compile("^Step before"))).to_be_disabled()
+    expect(dialog.get_by_role("button", name=re.compile("^Previous step"))).to_be_disabled()
     page.keyboard.press("PageDown")
     dialog.get_by_role("heading", name="Step 2 of 5").wait_for()
     page.wait_for_selector(".slots .large figure:nth-child(2)")
@@ -84,7 +84,7 @@ def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
     page.keyboard.press("PageUp")
     page.keyboard.press("PageUp")
     dialog.get_by_role("heading", name="Step 1 of 5").wait_for()
-    expect(dialog.get_by_role("button", name=re.compile("^Step before"))).to_be_disabled()
+    expect(dialog.get_by_role("button", name=re.compile("^Previous step"))).to_be_disabled()
     page.keyboard.press("Escape")
     expect(page.locator(".step.selected")).to_have_attribute("data-step", "0")
 

@@ -90,7 +90,7 @@ def test_add_a_folder_and_stop_another(
         page.locator("#job progress[max='800']").wait_for()
         page.reload()  # The job goes on, and the page finds it again.
         page.get_by_role("button", name="Stop").click()
-        page.locator("#job", has_text="Stopped reading").wait_for()
+        page.locator("#job", has_text="Stopped indexing").wait_for()
         visit.close()
         # The browser reports the answer 4xx to the folder that is not there, as it should.
         visit.wrong[:] = [
@@ -118,7 +118,7 @@ def test_pictures_of_an_emptied_folder_are_forgotten_by_a_button(serve_studio, v
         expect(page.locator("#path")).not_to_have_value("")  # the folder it begins with
         page.fill("#path", str(drive))
         page.get_by_role("button", name="Add folder").click()
-        page.locator("#job", has_text="2 pictures not there. Is the drive connected?").wait_for()
+        page.locator("#job", has_text="2 pictures missing. Is the drive connected?").wait_for()
         page.locator("#facts", has_text="3 pictures").wait_for()
         page.get_by_role("button", name="Forget 2 pictures").click()
         page.locator("#facts", has_text="1 picture").wait_for()
@@ -185,7 +185,7 @@ def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio:
     page.get_by_label("Folder", exact=True).select_option(label="\u2003beach (6)")
     page.locator("#shown", has_text="6 of 12 pictures").wait_for()
     assert names(page) == [f"shot_{number:02}.jpg" for number in range(6)]
-    page.get_by_label("Words").select_option(label="Without words yet (6)")
+    page.get_by_label("Captions").select_option(label="Without captions (6)")
     page.locator("#shown", has_text="3 of 12 pictures").wait_for()
     page.get_by_label("Shape").select_option(label="Upright (4)")
     page.locator("#shown", has_text="1 of 12 pictures").wait_for()
@@ -196,7 +196,7 @@ def test_pictures_chosen_by_folder_time_shape_words_and_day(visit, dated_studio:
     page.get_by_label("Taken").select_option("2024")
     page.locator("#shown", has_text="4 of 12 pictures").wait_for()
     page.get_by_label("Use", exact=True).select_option("true")
-    page.locator("#shown", has_text="No picture is chosen by all of these").wait_for()
+    page.locator("#shown", has_text="No picture matches all of these").wait_for()
     page.get_by_role("button", name="Show all").click()
     page.wait_for_selector("#grid [aria-setsize='12']", state="attached")
 
@@ -223,14 +223,14 @@ def test_pictures_by_time_under_their_months_and_filters_as_chips(visit, dated_s
     cells = page.locator("#grid .cell").evaluate_all(tops)
     assert younger < min(cells[:4])
     assert max(cells[:4]) < older < min(cells[4:])
-    page.get_by_label("Words").select_option(label="With words")
+    page.get_by_label("Captions").select_option(label="With captions")
     page.get_by_label("Shape").select_option(label="Wide (8)")
     expect(page.locator(".months h2")).to_have_text(["July 2024 1", "July 2023 3"])
     page.reload()
     expect(page.locator(".months h2")).to_have_text(["July 2024 1", "July 2023 3"])
     page.get_by_role("button", name="Remove filter: Wide").click()
     page.locator("#shown", has_text="6 of 12 pictures").wait_for()
-    expect(page.get_by_role("button", name="Remove filter: With words")).to_be_visible()
+    expect(page.get_by_role("button", name="Remove filter: With captions")).to_be_visible()
 
 
 def test_pictures_are_found_by_meaning(visit, studio: str) -> None:
@@ -281,22 +281,22 @@ def test_words_are_written_in_the_viewer_and_taken_back(visit, dated_studio: str
     page.fill("#filter", "shot_00")
     page.locator("#shown", has_text="1 of 12").wait_for()
     page.locator(".cell").click()
-    page.get_by_role("button", name="Add words").click()
+    page.get_by_role("button", name="Add a caption").click()
     page.keyboard.type("A zeppelin over the beach")
-    page.get_by_label("Keywords, with").fill("airship, sky")
+    page.get_by_label("Keywords, separated").fill("airship, sky")
     page.keyboard.press("ArrowLeft")  # moves in the field, not to another picture
     page.get_by_role("button", name="Save").click()
     page.get_by_role("list", name="Keywords").wait_for()
-    expect(page.get_by_role("dialog")).to_contain_text("Written in the library")
+    expect(page.get_by_role("dialog")).to_contain_text("Stored in the library")
     page.keyboard.press("Escape")
     expect(page.locator(".cell")).to_have_attribute("title", "A zeppelin over the beach")
     with page.expect_response("**/api/library/pictures?*q=airship*"):
         page.fill("#filter", "airship")
     page.locator("#shown", has_text="1 of 12").wait_for()
     page.locator(".cell").click()
-    page.get_by_role("button", name="Change the words").click()
-    page.get_by_role("button", name="Use what the file says").click()
-    page.get_by_role("button", name="Add words").wait_for()
+    page.get_by_role("button", name="Edit the caption").click()
+    page.get_by_role("button", name="Use the file’s own words").click()
+    page.get_by_role("button", name="Add a caption").wait_for()
 
 
 def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, own_studio: str) -> None:
@@ -309,10 +309,10 @@ def test_words_kept_just_before_the_next_picture_reach_the_wall(visit, own_studi
     page.locator(".cell").first.click()
     heading = page.get_by_role("dialog").get_by_role("heading", name="shot_")
     first = heading.inner_text()
-    page.get_by_role("button", name="Add words").click()
+    page.get_by_role("button", name="Add a caption").click()
     page.keyboard.type("A zeppelin over the beach")
     page.get_by_role("button", name="Save").click()
-    page.get_by_role("button", name="Change the words").wait_for()
+    page.get_by_role("button", name="Edit the caption").wait_for()
     page.keyboard.press("ArrowRight")
     expect(heading).not_to_have_text(first)
     arrived(page, held).continue_()  # The picture is asked for again after its words were kept.
@@ -335,7 +335,8 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, album: Pa
         page.get_by_role("button", name="Choose a folder").click()
     chosen.value.set_files(mine)
     card = page.locator(".bringing")
-    card.get_by_text("3 pictures added · 1 picture there already · 1 file skipped (not a picture)").wait_for()
+    result = "3 pictures added · 1 picture already in the library · 1 file skipped (not a picture)"
+    card.get_by_text(result).wait_for()
     card.get_by_text("1 file not added").click()
     expect(card).to_contain_text("mine/page.png")
     page.locator("#facts", has_text="15 pictures").wait_for()
@@ -345,7 +346,7 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, album: Pa
     page.get_by_label("Folder", exact=True).select_option(mine_option.get_attribute("value"))
     page.locator("#shown", has_text="3 of 15 pictures").wait_for()
     card.get_by_role("button", name="Undo").click()
-    card.get_by_text("Taken back").wait_for()
+    card.get_by_text("Upload undone").wait_for()
     page.locator("#facts", has_text="12 pictures").wait_for()
     # The browser reports the answer 4xx to the file that is no picture, as it should.
     visit.wrong[:] = [line for line in visit.wrong if "the server responded with a status of 422" not in line]
@@ -369,7 +370,7 @@ def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
     )
     page.locator(".bringing", has_text="1 picture added").wait_for()
     page.fill("#search", "zeppelin")
-    page.locator("#offers-state", has_text="The best for").wait_for()
+    page.locator("#offers-state", has_text="Best matches for").wait_for()
     page.locator("#offers img[alt='']").first.wait_for()
     expect(page.locator("#offers .offer").first).to_have_attribute("aria-label", "zeppelin")
     day = page.locator("#offers li").nth(1)
@@ -390,7 +391,7 @@ def test_a_folder_is_found_by_going_from_one_to_the_next(visit, own_studio: str,
     page.get_by_role("button", name="elsewhere").click()
     page.get_by_role("button", name="inner").click()
     page.get_by_text("1 picture here").wait_for()
-    page.get_by_role("button", name="Folder above").click()
+    page.get_by_role("button", name="Parent folder").click()
     page.get_by_role("button", name="inner").click()
     page.get_by_text("1 picture here").wait_for()
     page.get_by_role("button", name="Add folder").click()

@@ -47,7 +47,7 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     assert [word.lower() for word in shaded] == [word.lower() for word, _ in step["attention"] if word]
     expect(page.locator(".telling-text p")).to_have_text("She hammers the boat together.")
     page.click("#settings")
-    expect(page.get_by_role("dialog").get_by_label("The same picture may appear twice")).to_be_visible()
+    expect(page.get_by_role("dialog").get_by_label("Allow the same picture twice")).to_be_visible()
     expect(page.get_by_role("dialog").get_by_role("radio")).to_have_count(0)
     page.keyboard.press("Escape")
     assert json.dumps(page.locator(".looks li").all_inner_texts()).count("share") == 1

@@ -115,7 +115,7 @@ def test_nothing_lies_beyond_the_edge_of_a_phone(storyboard, *, width: int) -> N
     page.wait_for_selector("#grid .cell")
     page.get_by_role("button", name="Filters").tap()
     assert page.evaluate(BEYOND) == []
-    page.get_by_label("Words", exact=True).select_option("true")
+    page.get_by_label("Captions", exact=True).select_option("true")
     page.locator(".chip").wait_for()
     assert page.evaluate(BEYOND) == []
 
@@ -218,14 +218,14 @@ def test_advice_names_no_commands_and_leads_to_the_pictures_without_words(storyb
     page = storyboard()
     project = project_of(page)
     project["advice"] = (
-        "What would help: words on the pictures (captions in the files, or 'limner describe'), more."
+        "What would help: words for the pictures (captions in the files, or 'limner describe'), more."
     )
     page.route("**/api/projects/*", lambda route: route.fulfill(json=project))
     library = answered(page, f"{page.url.split('/projects/')[0]}/api/library") | {"captioned": 1}
     page.route("**/api/library", lambda route: route.fulfill(json=library))
     page.reload()
     banner = page.get_by_role("region", name="What would help")
-    expect(banner).to_contain_text("words on the pictures, more.")
+    expect(banner).to_contain_text("words for the pictures, more.")
     expect(banner).not_to_contain_text("limner ")
-    banner.get_by_role("link", name="Pictures without words").click()
-    page.locator(".chip", has_text="Without words").wait_for()
+    banner.get_by_role("link", name="Pictures without captions").click()
+    page.locator(".chip", has_text="Without captions").wait_for()

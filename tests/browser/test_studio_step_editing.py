@@ -108,12 +108,12 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     expect(page.locator(".step").nth(1).locator(".plate img")).to_have_count(3)
     expect(page.locator(".shown-here li")).to_have_count(3)
     last = shown["more"][1]["id"]
-    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Show earlier").click)
+    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Move earlier").click)
     assert [one["id"] for one in project_of(page)["board"]["steps"][1]["more"]] == [
         last,
         shown["more"][0]["id"],
     ]
-    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Take away").click)
+    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Remove").click)
     assert len(project_of(page)["board"]["steps"][1]["more"]) == 1
 
     page.locator(".frame-it").nth(0).click()

@@ -137,7 +137,7 @@ def test_a_choice_changes_its_step_and_no_other(storyboard) -> None:
     page.locator(".plate").nth(0).click()
     wanted = before[1]
     page.fill("#search", page.locator(".plate").nth(1).get_attribute("aria-label").split(": ", 1)[1])
-    page.locator("#offers-state", has_text="The best for").wait_for()
+    page.locator("#offers-state", has_text="Best matches for").wait_for()
     offer = page.locator(f"#offers li[data-picture='{wanted}'] .offer")
     act(page, offer.click)  # The picture of step 2 at step 1: step 2 keeps it all the same.
     assert shown(page) == [wanted, *before[1:]]
@@ -163,7 +163,7 @@ def test_offers_belong_to_their_step(storyboard) -> None:
     expect(page.locator("#offers .offer")).to_have_count(0)
     assert offered(page) == [None] * 9  # Empty places, and nothing to click or drag.
     expect(page.locator("#offers-state")).to_contain_text("Looking for pictures")
-    expect(page.locator("#said")).to_contain_text("still being looked for")
+    expect(page.locator("#said")).to_contain_text("still loading")
     page.wait_for_timeout(300)
     assert edits == []
     arrived(page, held).continue_()
@@ -245,9 +245,9 @@ def test_a_picture_that_would_stand_at_two_steps_is_said_and_both_can_be_taken(s
     rows.nth(2).wait_for()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
     rows.nth(1).get_by_role("checkbox").uncheck()
-    expect(dialog).to_contain_text("1 picture would stand at two steps.")
+    expect(dialog).to_contain_text("1 picture would be used at two steps.")
     assert rows.nth(0).inner_text().count("Step 2 shows this picture too.") == 1
-    assert rows.nth(1).inner_text().count("Step 1 would show the picture that stands here.") == 1
+    assert rows.nth(1).inner_text().count("Step 1 would show the picture of this step.") == 1
     assert [rows.nth(n).get_attribute("data-twice") is not None for n in range(3)] == [True, True, False]
     rows.nth(0).get_by_role("button", name="Apply both").click()
     expect(dialog.locator("[data-twice]")).to_have_count(0)
@@ -380,9 +380,9 @@ def test_search_more_like_this_and_never(storyboard) -> None:
         page.locator("#offers li").nth(1).hover()
         from_menu(page, page.locator("#offers li").nth(1).locator(".tiny"), "More like this").click()
     assert request.value.post_data_json["picture"] == found[1]
-    page.locator("#offers-state", has_text="alike").wait_for()
+    page.locator("#offers-state", has_text="Most similar").wait_for()
     assert found[1] not in offered(page)
-    page.get_by_role("button", name="Back to what was considered").click()
+    page.get_by_role("button", name="Back to the candidates").click()
     page.locator("#offers-state", has_text="Best matches first").wait_for()
 
     banned = shown(page)[0]
@@ -470,7 +470,7 @@ def test_the_number_that_the_settings_state_is_the_one_applied(storyboard) -> No
     page.click("#settings")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_label("Usual")).to_be_checked()
-    expect(dialog).to_contain_text(f"below a chance of {percent(threshold)} %")
+    expect(dialog).to_contain_text(f"below a probability of {percent(threshold)} %")
     page.keyboard.press("Escape")
     set_options(page, {"min_probability": 0.6})  # As a program, or an earlier version, may have set it.
     page.click("#settings")
@@ -516,7 +516,7 @@ def test_a_text_is_cut_again_on_the_board_and_what_stays_keeps_its_picture(story
     act(page, lambda: page.locator(".step").nth(1).locator(".lock").click())
     kept = shown(page)[1]
     told = project_of(page)["notes"]
-    assert told == ["no explicit steps found: cut into paragraphs"]
+    assert told == ["no explicit steps found: divided into paragraphs"]
     page.get_by_text("Import notes (1)").click()
     expect(page.locator("#notes li")).to_have_text(told)
     page.click("#retext")
@@ -588,7 +588,7 @@ def test_hostile_words_stay_words(storyboard, visit) -> None:
     page.locator("#grid .cell").click()
     page.locator("dialog .said p", has_text="zeppelin").wait_for()
     expect(page.get_by_role("dialog")).to_contain_text(hostile)
-    page.get_by_role("button", name="Change the words").click()
+    page.get_by_role("button", name="Edit the caption").click()
     expect(page.locator("#own-captions")).to_have_value(re.compile(re.escape(hostile)))
     assert "owned" not in page.title()
     assert page.evaluate("document.querySelectorAll('img[src=x], main script, dialog script').length") == 0

@@ -133,7 +133,7 @@ def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
     assert 1 >= rows[0]["probability"] >= rows[1]["probability"] >= rows[2]["probability"] >= 0
     assert run(words) == 0
     head, *lines = (line.split("\t") for line in capsys.readouterr().out.splitlines())
-    assert head == ["rank", "chance", "picture", "caption"]
+    assert head == ["rank", "probability", "picture", "caption"]
     for row, line in zip(rows, lines, strict=True):
         assert set(row["channels"]) == {"captions"}
         assert row["fit"] == fit_of(row["probability"])
@@ -154,7 +154,7 @@ def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, c
     assert run(["search", "no snow", "--min-score", "1", *library]) == 0
     note, cut = capsys.readouterr().err.splitlines()
     assert note.endswith('--without "snow"')
-    assert cut.startswith("nothing like that here: left out 3 pictures")
+    assert cut.startswith("nothing similar found: left out 3 pictures")
     assert run(["search", "no snow", "--json", *library]) == 0
     assert json.loads(capsys.readouterr().out)[0]["notes"] == [note]
     assert run(["search", *library]) == 2

@@ -39,7 +39,7 @@ def pictures(folder):
 def test_without_a_terminal_nothing_is_forgotten_and_a_line_says_what_to_do(emptied, capsys):
     capsys.readouterr()
     assert index(emptied) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if "not there" in line]
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "missing; they stay" in line]
     assert line.endswith(f"limner index {emptied} --library {emptied.parent / 'lib'} --forget")
     assert index(emptied, "--json") == 0
     said = capsys.readouterr()
@@ -68,7 +68,7 @@ def test_forget_says_yes(emptied, capsys):
 
 def test_python_warns_and_forgets_on_request(emptied):
     library = limner.Library(emptied.parent / "lib")
-    with pytest.warns(LimnerWarning, match="3 of 3 pictures not there"):
+    with pytest.warns(LimnerWarning, match="3 of 3 pictures missing"):
         library.add(emptied, encoders=["colour"], captions=False)
     assert len(library) == 3
     with warnings.catch_warnings():

@@ -181,7 +181,7 @@ def test_reasons_stand_in_the_file_where_they_are_asked_for(lib, typed, tmp_path
     assert typed(lib, "a.md", "-o", "plain.html") == 0
     assert typed(lib, "a.md", "-o", "told.html", "--with-reasons") == 0
     assert "Why " not in (tmp_path / "plain.html").read_text()
-    assert "Chance that " in (tmp_path / "told.html").read_text()
+    assert "Probability that " in (tmp_path / "told.html").read_text()
 
 
 @pytest.mark.usefixtures("whole")
@@ -269,7 +269,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     (line,) = (line for line in err.splitlines() if "What would help" in line)
     assert line.startswith("Few pictures fit: of 3 steps, 3 left blank. What would help: CLIP")
     assert "limner models get clip'" in line
-    assert "more pictures of what the text tells" in line
+    assert "more pictures on the subject of the text" in line
     assert "a pin" in line
     assert "3 left blank: no picture fits" in out
     assert typed(lib, "b.md", "-o", "b.html", *PINNED) == 0
@@ -314,7 +314,7 @@ def test_notes_say_what_was_found(lib, typed, tmp_path, capsys):
     assert typed(lib, "a.md", "-o", "out.md", "--ignore-given") == 0
     told = capsys.readouterr().err
     assert "left out: front matter" not in told
-    assert "linked all the same: nosuch.jpg" in told
+    assert "still linked: nosuch.jpg" in told
     assert typed(lib, "b.md", "-o", "b.html", "--keep", "a.json") == 0
     assert "of another text, 'Three colours'" in capsys.readouterr().err
     both = ("--pin", "1=red field.png", "--ban", "red field.png")

@@ -59,7 +59,7 @@ def test_the_library_used_last_is_asked_and_never_read_into(home, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == [
         f"library: {home / 'own'}",
-        "pictures: 2, of which 2 with words",
+        "pictures: 2, of which 2 with captions",
         f"indexed: {home / 'pictures'}",
     ]
     assert run(["verify", "--json"]) == 0

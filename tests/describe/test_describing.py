@@ -166,7 +166,7 @@ def test_a_picture_that_is_gone_or_another_by_now_is_not_described(library, serv
     report = describe(library, server)
     assert report.described == 1
     reasons = {one.path[-8:]: one.reason for one in report.failed}
-    assert "is not there" in reasons["0000.png"]
+    assert "does not exist" in reasons["0000.png"]
     assert "has changed since it was indexed" in reasons["0001.png"]
 
 

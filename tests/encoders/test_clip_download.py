@@ -110,7 +110,7 @@ def test_one_command_brings_a_clip_that_works(server, capsys):
     server.seen.clear()
     assert run(["models", "get", "clip:ViT-B-32-quickgelu"]) == 0  # it is there, and whole
     assert server.seen == []
-    with pytest.raises(CheckpointError, match=r"remove the folder to have .*Qdrant"):
+    with pytest.raises(CheckpointError, match=r"remove the folder to replace it with .*Qdrant"):
         downloads.fetch_weights("clip:ViT-B-32-quickgelu@fp32")
     (folder / "text.onnx").write_bytes(b"")
     with pytest.raises(CheckpointError, match="damaged"):

@@ -108,7 +108,7 @@ def test_a_whole_file_arrives_under_its_name(server, tmp_path, kind):
         ("endless", MissingError, "more than 100,000 bytes"),
         ("drip", MissingError, "too slow"),
         ("silent", MissingError, "too slow: ReadTimeout"),
-        ("loop", MissingError, "redirects: more than 5"),
+        ("loop", MissingError, "too many redirects: more than 5"),
         ("steal", MissingError, "address refused: .*scheme 'file'"),
     ],
 )

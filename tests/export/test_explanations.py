@@ -33,7 +33,7 @@ from limner.templates import carried
 def test_a_chance_in_words(board, value: float, said: str) -> None:
     assert chance_in_words(value) == said
     told = explain(board.steps[0].model_copy(update={"probability": value}))
-    assert told.chance == f"Chance that this picture fits: {said}."
+    assert told.chance == f"Probability that this picture fits: {said}."
 
 
 def test_paragraphs() -> None:
@@ -62,15 +62,15 @@ def test_runners_up_are_named_with_their_chances(board) -> None:
 def test_a_blank_tells_the_best_chance(board) -> None:
     assert explain(board.steps[3]).lines() == (
         "Left blank. No picture is likely enough.",
-        "Chance that the best picture fits: 10 % (weak).",
+        "Probability that the best picture fits: 10 % (weak).",
     )
 
 
 def test_how_a_board_was_made(board) -> None:
     """The number stated is the number applied; of settings, those that say something to a reader."""
     assert how_made(board) == (
-        "Pictures chosen from the library my-library with limner 0.1.0; a step stays blank below a chance of"
-        " 12 %."
+        "Pictures chosen from the library my-library with limner 0.1.0; a step stays blank below a"
+        " probability of 12 %."
     )
     plain = board.model_copy(update={"library": "", "threshold": 0.0})
     assert how_made(plain) == "Pictures chosen with limner 0.1.0."

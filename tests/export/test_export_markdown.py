@@ -93,7 +93,7 @@ def test_everything_is_said(board, tmp_path: Path) -> None:
         "No picture here. No picture is likely enough.",
         "Ana Lima · CC BY 4.0",
         "Pinned by hand.",
-        "Chance that this picture fits: 80 % (fits).",
+        "Probability that this picture fits: 80 % (fits).",
         "Step 1: Ana Lima",
         "clear.png (40 %)",
     ):

@@ -109,7 +109,7 @@ def test_step_shows_text_picture_reasons_and_credit(soup: BeautifulSoup) -> None
     assert squeezed(step.select_one("figcaption").get_text()) == "Ana Lima · CC BY 4.0"
     said = squeezed(step.details.get_text(" "))
     for part in (
-        "Chance that this picture fits: 80 % (fits).",
+        "Probability that this picture fits: 80 % (fits).",
         "Runners-up 40 % (may fit) it's (a)",
         "Its words fit.",
         "turned.jpg",

@@ -55,7 +55,7 @@ def test_cover_steps_and_credits(book: PdfReader, board) -> None:
     assert "No picture is likely enough." in pages[4]
     for part in (
         "Ana Lima · CC BY 4.0 · turned.jpg",
-        "Chance that this picture fits: 80 % (fits).",
+        "Probability that this picture fits: 80 % (fits).",
         "clear.png (40 %)",
         "4 No picture",
     ):

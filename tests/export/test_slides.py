@@ -101,7 +101,7 @@ def test_credits_and_reasons(show) -> None:
     assert shapes(show.slides[2])["Credit"].text_frame.text == "Pinned by hand"
     assert shapes(first)["Story"].text_frame.text == "The red roof · Ana & Co"
     notes = first.notes_slide.notes_text_frame.text
-    assert "Chance that this picture fits: 80 % (fits)." in notes
+    assert "Probability that this picture fits: 80 % (fits)." in notes
     assert "clear.png (40 %)" in notes
 
 

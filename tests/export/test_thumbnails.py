@@ -105,7 +105,7 @@ def test_the_first_file_that_is_there(pictures, tmp_path: Path) -> None:
     there = pictures["cmyk"].path
     picture = pictures["cmyk"].model_copy(update={"paths": (str(tmp_path / "gone.jpg"), there)})
     assert locate(picture, "step 1") == Path(there)
-    with pytest.raises(DataError, match=r"step 7: the picture .*gone\.jpg is not there"):
+    with pytest.raises(DataError, match=r"step 7: the picture .*gone\.jpg does not exist"):
         locate(record(picture, tmp_path / "gone.jpg"), "step 7")
 
 

@@ -157,7 +157,7 @@ def test_steps_alone_are_the_option(recipe, tmp_path: Path, suffix: str) -> None
     assert words.count("Method") == 1
 
 
-EVIDENCE = ("A reason", "not stated", "No picture", "Pictures chosen", "Chance", "Runner")
+EVIDENCE = ("A reason", "not stated", "No picture", "Pictures chosen", "Probability", "Runner")
 
 
 @pytest.mark.parametrize("suffix", WRITERS)

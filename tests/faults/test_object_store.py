@@ -93,7 +93,7 @@ def test_a_store_that_goes_away_is_one_line_and_the_same_again_does_the_rest(
     for moment in moments:
         library, begun = f"{store.new_bucket()}/lib", store.writes
         store.fault = lambda number, at=begun + moment: fault if number >= at else None
-        with pytest.raises(MissingError, match=r"^s3://.*: the object store at .* does not answer; check"):
+        with pytest.raises(MissingError, match=r"^s3://.*: the object store at .* does not respond; check"):
             fill(library)
         store.fault = lambda number: None
         fill(library)

@@ -97,7 +97,7 @@ def test_freely_licensed_eyes_take_the_place_of_the_others(unworded, tmp_path, c
     library = _indexed(unworded, tmp_path / "library")
     again = ["index", str(unworded), "--library", str(library), "--encoder", "base-free"]
     assert run(again) == 0
-    assert "base: made by base, now base-free; made anew" in capsys.readouterr().err
+    assert "base: made by base, now base-free; computed again" in capsys.readouterr().err
     assert {one.encoder for one in PictureStore.open(library).settings.spaces.values()} >= {"base-free"}
     assert run(["search", "a red ball", "--library", str(library)]) == 0
     assert run([*again, "--encoder", "base"]) == 2
@@ -112,7 +112,7 @@ def test_a_library_keeps_to_the_precision_it_was_made_in(unworded, tmp_path, cap
     assert run([*words, "--precision", "float32"]) == 0
     for more, due in (([], "float32"), (["--precision", "bfloat16"], "bfloat16"), ([], "bfloat16")):
         assert run([*words, *more]) == 0
-        assert ("made anew" in capsys.readouterr().err) == bool(more)
+        assert ("computed again" in capsys.readouterr().err) == bool(more)
         spaces = PictureStore.open(home).settings.spaces
         assert {spaces[name].fingerprint for name in ("base", "looks")} == {stamps[due]}
 

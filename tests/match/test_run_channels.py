@@ -125,7 +125,7 @@ def test_pictures_without_a_vector_are_counted(library, book, drawings_run, tmp_
 
     Image.effect_noise((64, 64), 90).convert("RGB").save(pictures / "new.png")
     assert limner(["index", str(pictures), "--library", str(copy), "--encoder", "colour"]) == 0
-    assert "model: no vector of 1 picture yet" in capsys.readouterr().out
+    assert "model: no vector yet for 1 picture" in capsys.readouterr().out
     (line,) = Illustrator(PictureStore.open(copy), model=Run.for_library(drawings_run)).notes
     assert "no vector of this run for 1 of 10 pictures" in line
     assert book.is_dir()
@@ -219,7 +219,7 @@ def test_search_with_a_run(library, drawings_run, capsys):
             ["--model", "RUN", "--min-score", "0"],
             "--min-score (min_probability) is calibrated for other channels",
         ),
-        (["--model", "RUN", "--channel", "captions"], "--channel: a trained run takes the place"),
+        (["--model", "RUN", "--channel", "captions"], "--channel: a trained run replaces all channels"),
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),
         (["--model", "RUN", "--set", "min_probability=0.5"], "calibrated for other channels"),
         (["--relation", "action"], "give one with --model"),

@@ -176,10 +176,10 @@ def test_a_cut_off_leaves_out_and_says_how_many(opened):
     found = opened.search(FOX, 6, min_probability=cut)
     assert ids(found) == ids(every)[:3]
     assert found.below == 3
-    assert found.notes() == ["left out 3 pictures with a chance below --min-score"]
+    assert found.notes() == ["left out 3 pictures with a probability below --min-score"]
     none = opened.search(FOX, 6, min_probability=1)
     assert none == []
-    assert none.notes() == ["nothing like that here: left out 6 pictures with a chance below --min-score"]
+    assert none.notes() == ["nothing similar found: left out 6 pictures with a probability below --min-score"]
 
 
 @pytest.mark.parametrize(
@@ -227,5 +227,5 @@ def test_signs_and_unknown_letters_find_nothing_and_say_so(opened):
 
 def test_a_cut_off_does_not_go_with_a_run(opened, monkeypatch):
     monkeypatch.setattr(Illustrator, "calibrated", False)
-    with pytest.raises(ConfigError, match="states no chances"):
+    with pytest.raises(ConfigError, match="gives no probabilities"):
         opened.search(FOX, 3, min_probability=0.5)

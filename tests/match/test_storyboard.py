@@ -167,7 +167,7 @@ def test_library_without_pictures_leaves_everything_blank():
         empty = Gallery([], [], {"captions": space(np.zeros((0, 3))), "looks": space(np.zeros((0, 2)))})
         board = board_of(BoardOptions(show=show), gallery=empty)
         assert [step.origin for step in board.steps] == ["blank"] * 3
-        assert board.steps[0].reason == "The library holds no picture that may be shown."
+        assert board.steps[0].reason == "The library contains no picture that may be shown."
 
 
 def test_a_library_that_was_banned_as_a_whole_is_empty():

@@ -173,7 +173,7 @@ def test_an_image_folder_with_a_table(tmp_path, suffix):
     assert files["a.jpg"].words.license == "CC0"
     assert [caption.source for caption in files["b.jpg"].words.captions] == ["metadata"]
     assert files["c.jpg"].words.captions == ()
-    assert "not there" in unusable(tmp_path)["gone.jpg"]
+    assert "does not exist" in unusable(tmp_path)["gone.jpg"]
     before = files["a.jpg"].words_key
     write_table(tmp_path / f"metadata{suffix}", [{**ROWS[0], "text": "a kid"}, *ROWS[1:]])
     assert found(tmp_path)["a.jpg"].words_key != before
@@ -258,10 +258,10 @@ def test_captions_lying_in_a_folder_are_read_with_it(tmp_path):
     assert [one.text for one in files["a.jpg"].words.captions] == ["a goat", "a white goat"]
     assert files["b.jpg"].words.captions == ()
     (told,) = (one for one in entries(tmp_path) if isinstance(one, TablesRead))
-    assert str(told) == f"{tmp_path}/captions.jsonl: read for 1 picture; 2 lines name no picture there"
+    assert str(told) == f"{tmp_path}/captions.jsonl: read for 1 picture; 2 lines name missing files"
     reasons = unusable(tmp_path)
-    assert reasons["gone.jpg"].endswith("captions.jsonl line 2 but not there")
-    assert reasons["notes.docx"].endswith("line 3 but is no picture by its name")
+    assert reasons["gone.jpg"].endswith("captions.jsonl line 2 but does not exist")
+    assert reasons["notes.docx"].endswith("line 3 but has no picture's extension")
 
 
 def test_metadata_and_captions_of_one_folder_add_up(tmp_path):

@@ -114,7 +114,7 @@ def test_each_picture_is_opened_again_by_its_address(photos, tmp_path):
     with pytest.raises(ValueError, match="has changed since it was indexed"):
         shrink(picture, "step 1", area_px=100)
     drop(photos, "a.png")
-    with pytest.raises(ValueError, match="is not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         locate(picture, "step 1")
     with pytest.raises(PictureError, match="no such object"):
         read_file(os.fsencode(picture.path))
@@ -153,6 +153,6 @@ def test_what_is_not_there_is_told_before_anything_is_marked(photos, tmp_path, m
     with pytest.raises(MissingError, match="no such folder or list"):
         fill(f"{photos}-elsewhere", library)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    with pytest.raises(MissingError, match="does not answer"):
+    with pytest.raises(MissingError, match="does not respond"):
         fill(photos, library)
     assert len(library) == 3

@@ -37,7 +37,7 @@ def test_none_only_where_it_was_asked_for_and_on_this_machine():
     assert token_of(None, wanted=False, alone=True) is None
     with pytest.raises(ConfigError, match="--no-token: anyone on the network"):
         token_of(None, wanted=False, alone=False)
-    with pytest.raises(ConfigError, match="--no-token: there is a token") as error:
+    with pytest.raises(ConfigError, match="--no-token: a token is set too") as error:
         token_of(OWN, wanted=False, alone=True)
     assert OWN not in str(error.value)
 

@@ -87,7 +87,7 @@ def test_unknown_addresses_and_methods(client):
     answer = client.delete("/data")
     assert told(answer)["status"] == 405
     assert answer.headers["allow"] == "GET, HEAD, OPTIONS"
-    assert told(answer)["detail"] == "/data does not take DELETE; it takes GET, HEAD, OPTIONS"
+    assert told(answer)["detail"] == "/data does not accept DELETE, only GET, HEAD, OPTIONS"
     both = client.options("/two")
     assert (both.status_code, both.headers["allow"]) == (204, "GET, HEAD, OPTIONS, POST")
     head = client.head("/two")
@@ -103,7 +103,7 @@ def test_unknown_addresses_and_methods(client):
             "/nowhere",
             404,
             "Not found",
-            "/nowhere is not an address of this server; check its spelling.",
+            "/nowhere does not exist on this server; check the URL.",
         ),
         ("/own", 409, "Stale", "Too late."),
         ("/surprise", 500, "Something went wrong", "ZeroDivisionError; the terminal in which"),
@@ -130,9 +130,9 @@ def test_what_somebody_sends_is_no_markup_on_that_page(client):
     [
         ('{"number": []}', "number should be a valid integer"),
         ("{}", "number is missing"),
-        ('{"number": 1, "more": 2}', "more is not known here"),
-        ("{", "the body is no JSON (Expecting property name enclosed in double quotes)"),
-        ('{"a": 1, "b": 1, "c": 1}', "number is missing; a is not known here; b is not known here; and more"),
+        ('{"number": 1, "more": 2}', "more is unknown"),
+        ("{", "the body is not JSON (Expecting property name enclosed in double quotes)"),
+        ('{"a": 1, "b": 1, "c": 1}', "number is missing; a is unknown; b is unknown; and more"),
     ],
 )
 def test_what_does_not_fit_is_one_sentence(client, sent, line):

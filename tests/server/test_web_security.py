@@ -209,7 +209,7 @@ def test_a_browser_without_the_token_is_told_where_it_stands():
     answer = client(token=TOKEN).get("/deep/page?token=wrong-one&a=<b>", headers=BROWSER)
     assert (answer.status_code, answer.headers["content-type"]) == (401, "text/html; charset=utf-8")
     assert answer.headers["www-authenticate"] == "Bearer"
-    assert "in the terminal" in answer.text
+    assert "terminal" in answer.text
     assert "http://127.0.0.1:8420/?token=…" in answer.text
     assert "script" not in answer.headers["content-security-policy"]
     assert 'http-equiv="refresh"' not in answer.text

@@ -57,7 +57,7 @@ def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
     lines = []
     with pytest.raises(MissingError, match="no picture library yet; create it with 'limner index PICTURES'"):
         library_to_ask(None, lines.append)
-    assert "used last is not there any more" in lines[0]
+    assert "used last no longer exists" in lines[0]
     PictureStore(default_library())
     assert library_to_ask() == default_library()
 

@@ -265,7 +265,7 @@ def test_captions_in_the_folder_are_read_and_a_table_that_is_named_wins(pictures
         + json.dumps({"file_name": "nobody.png", "captions": ["gone"]})
     )
     report = run(pictures, library)
-    assert report.tables == (f"{folder}: read for 1 picture; 1 line names no picture there",)
+    assert report.tables == (f"{folder}: read for 1 picture; 1 line names a missing file",)
     assert report.tables[0] in report.lines()
     assert [one.path for one in report.skipped] == [str(pictures / "nobody.png")]
     assert [one.text for one in library.find("p1.png").captions] == ["a goat"]

@@ -122,7 +122,7 @@ def test_pictures_of_an_empty_folder_stay_until_somebody_says_that_they_are_gone
     (folder,) = report.missing
     assert (folder.path, folder.missing, folder.known) == (str(album), 4, 4)
     assert (counts(report), len(library)) == ({"pictures": 4}, 4)
-    assert any("4 of 4 pictures not there" in line and "--forget" in line for line in report.lines())
+    assert any("4 of 4 pictures missing" in line and "--forget" in line for line in report.lines())
     assert counts(run([album], library, forget=True)[0]) == {"deleted": 4}
 
 

@@ -82,7 +82,7 @@ def test_a_project_that_is_in_both_places_is_not_written_over(library):
     assert projects_folder(library, lines.append) == beside
     assert {project, other} == set(Projects(beside).ids())
     assert (Projects(inside).ids(), mark.exists()) == ([project], True)
-    assert "1 project left there" in lines[-1]
+    assert "1 project could not be moved" in lines[-1]
 
 
 def test_projects_that_cannot_be_moved_stay_where_they_are(library, monkeypatch):

@@ -92,7 +92,7 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     assert (told["batch"], told["files"]) == (batch, 2)
 
     status = ended(client, studio, client.delete(f"/api/library/batches/{batch}"))
-    assert status["message"].startswith("2 files were taken out")
+    assert status["message"].startswith("2 files were removed")
     assert client.get("/api/library").json()["pictures"] == before["pictures"]
     assert client.get("/api/library/batches").json() == []
     (moved,) = (tmp_path / "lib" / "trash").iterdir()
@@ -115,7 +115,7 @@ def test_a_batch_goes_on_after_a_restart_unless_it_was_taken_back(client, studio
         assert (told["batch"], told["files"]) == (batch, 2)
         ended(restarted, again, restarted.post(f"/api/library/batches/{batch}/finish"))
         ended(restarted, again, restarted.delete(f"/api/library/batches/{batch}"))
-        assert "taken back" in bring(restarted, batch, "third.png", photograph(3), status=404)["detail"]
+        assert "undone" in bring(restarted, batch, "third.png", photograph(3), status=404)["detail"]
 
 
 def test_indexing_later_does_not_lose_them(tmp_path):
@@ -201,7 +201,7 @@ def test_too_much_is_refused(client, monkeypatch, tmp_path):
     assert "at a time" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
     monkeypatch.undo()
     monkeypatch.setattr(bringing, "SPARE_BYTES", 2**62)
-    assert "left on the disk" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
+    assert "disk space left" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
 
 
 def test_only_files_of_a_batch_may_be_large(studio):

@@ -123,7 +123,7 @@ def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
     assert project.board.steps[0].origin == "given"
     assert project.board.steps[0].chosen.picture.id == picture.id
     assert project.board.steps[1].origin != "given"
-    assert any("step 2 shows a picture outside the library" in line for line in said)
+    assert any("step 2 shows a picture that is not in the library" in line for line in said)
 
 
 def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(workshop, drawn, tmp_path):
@@ -164,7 +164,7 @@ def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(w
         file.write_text(f"First {number}.\n\n![](../own.png)\n\n---\n\nSecond.\n")
         opened(file, workshop, said.append, allow_outside=allowed)
     assert "step 1 shows ../own.png, which lies outside the folder of the text" in said[0]
-    assert "step 1 shows a picture outside the library" in said[1]
+    assert "step 1 shows a picture that is not in the library" in said[1]
 
 
 @pytest.mark.parametrize("name", ["story.json", "story.docx", "story.png"])
@@ -188,7 +188,7 @@ def test_a_text_that_is_not_there(workshop, tmp_path):
         (["--library", "{lib}", "--host", "192.0.2.1"], "cannot listen on 192.0.2.1"),
         (["--library", "{lib}", "--no-token", "--host", "0.0.0.0"], "anyone on the network"),  # noqa: S104
         (["--library", "{lib}", "--token", "guess-me"], "found 8 characters, expected at least 16"),
-        (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "give one or none"),
+        (["--library", "{lib}", "--token", "sixteen-letters-x", "--no-token"], "use one or the other"),
         (["--library", "{lib}", "--model", "no-such-run"], "no-such-run"),
     ],
 )

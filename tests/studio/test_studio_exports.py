@@ -81,9 +81,9 @@ def test_books_for_word_processors_and_readers(guarded, project, kind):
 def test_the_choices_of_the_dialog_reach_the_file(guarded, project):
     url = f"/api/projects/{project['id']}/export"
     told = guarded.get(url, params={"format": "html", "with_reasons": "true", "layout": "recipe"}).text
-    assert "Chance that this picture fits" in told
+    assert "Probability that this picture fits" in told
     assert 'class="layout-recipe"' in told
-    assert "Chance that this picture fits" not in guarded.get(url, params={"format": "html"}).text
+    assert "Probability that this picture fits" not in guarded.get(url, params={"format": "html"}).text
 
 
 def test_a_copy_to_share_tells_nothing_of_this_machine_or_of_the_choosing(
@@ -105,7 +105,7 @@ def test_a_copy_to_share_tells_nothing_of_this_machine_or_of_the_choosing(
             assert place.name not in words or place.name in ("pictures", "lib", "projects")
         for secret in (project["id"], project["board"]["library"], "The earlier name", "file:"):
             assert secret not in words
-        for setting in ("allow_repeats", "min_probability", "Pictures shown", "Chance that"):
+        for setting in ("allow_repeats", "min_probability", "Pictures shown", "Probability that"):
             assert setting not in words
         assert page.find_all(["script", "link", "iframe", "form", "details"]) == []
         sources = [one["src"] for one in page.find_all("img")]

@@ -129,7 +129,7 @@ def test_few_texts_at_once_and_few_that_wait(drawn_engine):
         return "0" * 16
 
     made = [jobs.illustrate(str(number), work) for number in range(22)]
-    with pytest.raises(DataError, match="waiting for their turn"):
+    with pytest.raises(DataError, match="texts are waiting"):
         jobs.illustrate("one more", work)
     waiting = [one for one in made if one.status.stage == "waiting"]
     assert len(waiting) >= 20

@@ -334,7 +334,7 @@ def test_a_job_can_be_cancelled_and_keeps_what_it_read(growing, tmp_path, monkey
     go.set()
     status = ended(growing, job)
     assert status["state"] == "cancelled"
-    assert status["message"].startswith("stopped; what was read is kept")
+    assert status["message"].startswith("stopped; pictures already indexed stay")
     again = growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
     assert ended(growing, again)["state"] == "done"
     assert growing.get("/api/library/pictures", params={"q": "shot_45"}).json()["total"] == 1
@@ -416,7 +416,7 @@ def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkey
     job.end("done", "all")
     assert job.status.seconds_left is None
     assert report_line(IndexReport(new=3, pictures=9)) == (
-        "3 new and 0 changed files, 0 unchanged, 0 left out; 9 pictures in the library"
+        "3 new and 0 changed files, 0 unchanged, 0 skipped; 9 pictures in the library"
     )
 
 

@@ -209,7 +209,7 @@ def test_what_took_the_place_of_a_picture_is_never_handed_out(asking, album, tmp
             assert answer.status_code == 422
             assert answer.headers["content-type"] == "application/problem+json"
             detail = answer.json()["detail"]
-            assert "changed since it was indexed" in detail or "not there" in detail
+            assert "changed since it was indexed" in detail or "does not exist" in detail
     assert not list((tmp_path / "cache").rglob("*.webp"))
 
 

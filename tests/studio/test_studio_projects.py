@@ -182,7 +182,7 @@ def test_a_new_text_keeps_what_was_fixed_where_the_words_stay(project, edit):
     moved = edit(locked, kind="retext", text=text)
     assert states(moved) == ["free", "free", "locked", "free"]
     assert shown(moved)[2] == picture
-    assert moved["notes"] == ["1 locked or blank steps are free now: their words have changed"]
+    assert moved["notes"] == ["1 locked or blank steps were unlocked, because their words have changed"]
     assert moved["text"] == text
     sentences = edit(moved, kind="retext", text="One fox. Two boats.", format="plain", by="sentence")
     assert (len(sentences["steps"]), sentences["by"], sentences["format"]) == (2, "sentence", "plain")
@@ -457,7 +457,7 @@ def test_nothing_is_restored_over_a_project_that_is_there(guarded, project, stud
     shutil.copytree(folder / "trash" / item["id"], folder / project["id"])
     refused = guarded.post(f"/api/trash/{item['id']}/restore")
     assert refused.status_code == 422
-    assert "there already" in refused.json()["detail"]
+    assert "already exists" in refused.json()["detail"]
     assert len(guarded.get("/api/trash").json()) == 1
 
 

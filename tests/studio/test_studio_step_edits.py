@@ -136,7 +136,7 @@ def test_a_step_shows_up_to_four_pictures_in_an_order_of_ones_own(workshop, stor
         now = act(now, TakePicture(kind="add-picture", step=2, picture=picture))
     assert [one.id for one in now.board.steps[2].pictures] == [first, *added[:3]]
     assert now.steps[2].state == "locked"
-    with pytest.raises(DataError, match="as many as it can"):
+    with pytest.raises(DataError, match="the maximum"):
         act(now, TakePicture(kind="add-picture", step=2, picture=added[3]))
     with pytest.raises(DataError, match="already"):
         act(now, TakePicture(kind="add-picture", step=2, picture=first))

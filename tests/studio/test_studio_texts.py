@@ -137,8 +137,8 @@ def test_a_document_is_opened_as_markdown_with_its_pictures_of_the_library_and_n
     assert opened.status_code == 200, opened.text
     found = opened.json()
     assert found["given"] == {"1": picture}
-    assert [line for line in found["notes"] if "outside the library" in line] == [
-        "soup.txt: step 1 shows a picture outside the library; one is chosen"
+    assert [line for line in found["notes"] if "not in the library" in line] == [
+        "soup.txt: step 1 shows a picture that is not in the library; limner chooses one"
     ]
     assert any("foot of the pages" in line for line in found["notes"])
     project = guarded.post("/api/projects", json=found).json()

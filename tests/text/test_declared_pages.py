@@ -151,7 +151,7 @@ def test_a_recipe_that_cannot_be_read_is_told_and_other_things_are_not():
     assert told.startswith("the recipe that the page declares cannot be read (JSON-LD, Expecting ")
     assert not any("JSON-LD" in note for note in read_raw('{"@type": "WebSite"').notes)
     (told,) = (note for note in read_raw('{"@type": "Recipe", "name": "a"}').notes if "JSON-LD" in note)
-    assert told == "the page declares a recipe without steps (JSON-LD): it is cut by its text"
+    assert told == "the page declares a recipe without steps (JSON-LD): its visible text is used"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_the_picture_counts_that_a_placeholder_stands_for(shown):
 
 def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():
     reading = read(declared() | {"recipeInstructions": " ".join(STEPS[:2])})
-    assert "the page declares all its steps as one: it is cut by its text" in reading.notes
+    assert "the page declares all its steps as one: its visible text is used" in reading.notes
     assert [step.text for step in reading.story.steps] != [" ".join(STEPS[:2])]
 
 
@@ -331,7 +331,7 @@ LISTED = PAGE.replace("<p>Take your time here.</p><h3>The end</h3><p>Add cream a
 )
 def test_a_list_that_shows_clearly_more_than_is_declared_is_read(steps, due):
     reading = read({"@type": "Recipe", "name": "Leeks", "recipeInstructions": steps}, LISTED)
-    note = "the page declares only part of the steps that it lists: it is cut by its text"
+    note = "the page declares only part of the steps that it lists: its visible text is used"
     assert (len(reading.story.steps), note in reading.notes) == (due, due == 4)
     if due == 4:
         first, _, third, _ = reading.story.steps

@@ -51,7 +51,7 @@ def test_a_pdf_is_the_text_that_it_was_made_from(tmp_path):
     assert [step.title for step in story.steps] == ["First part", "Second part"]
     assert story.steps[0].text == f"{WORDS} {WORDS}\n\n{WORDS}\n\n- the first thing\n- the second thing"
     assert story.steps[1].text == f"{WORDS} {WORDS} {WORDS}"
-    beside = {one.text for one in reading.left_out if one.reason == "number, head or foot of a page"}
+    beside = {one.text for one in reading.left_out if one.reason == "page number, header or footer"}
     assert {"Manual of the pump", "Page 1", "Page 2"} <= beside
 
 
@@ -99,7 +99,7 @@ def many(path):
 
 
 REFUSED = {
-    "scan": (scan, "2 pages without a letter"),
+    "scan": (scan, "2 pages without text"),
     "locked": (locked, "password"),
     "many": (many, "3,001 pages"),
     "cut": (lambda path: path.write_bytes(b"%PDF-1.7\n1 0 obj\n<<"), "damaged"),

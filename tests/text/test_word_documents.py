@@ -192,7 +192,7 @@ def test_a_picture_on_the_writers_disk_is_never_opened(soup, tmp_path):
             )
     reading = read_story_report(path)
     assert [len(step.pictures) for step in reading.story.steps] == [0, 1, 1]
-    assert "picture that the document only links to" in {one.reason for one in reading.left_out}
+    assert "linked picture outside the document" in {one.reason for one in reading.left_out}
 
 
 def test_captions_and_levels_are_those_of_the_document(tmp_path):

@@ -27,11 +27,11 @@ def describe(
 ) -> None:
     """Caption the pictures of a library with a vision model on your own server.
 
-    The model is asked through the chat interface that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
+    The model is called through the chat interface that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
     small copy of each picture and answers with a sentence and keywords, which are stored in the library under
-    that model's name; your files do not change. Only the endpoint that you name is asked. If it needs a key,
-    set the environment variable LIMNER_ENDPOINT_KEY. You can interrupt the command at any time: run again, it
-    continues.
+    that model's name; your files do not change. Only the endpoint that you name is contacted. If it needs a
+    key, set the environment variable LIMNER_ENDPOINT_KEY. You can interrupt the command at any time; the next
+    run continues where it stopped.
 
     Example: limner describe --endpoint http://127.0.0.1:11434/v1 --model qwen2.5vl:7b
 

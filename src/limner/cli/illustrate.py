@@ -285,7 +285,7 @@ def _read_pictures(
     for line in report.lines() if news else report.lines()[:1]:
         say(line)
     if is_new and not report.pictures and folder.is_dir():
-        rmtree(folder)  # nothing came into what was made for it
+        rmtree(folder)  # no picture was added to the library created for it
     check_report(report, library.place)
 
 
@@ -310,7 +310,7 @@ def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[
     """Parse the steps of ``--again 3,5``.
 
     Raises:
-        ConfigError: a step is no number from 1, --keep is missing, or there are several texts for it.
+        ConfigError: a step is not a number from 1, --keep is missing, or several texts were given.
     """
     if keep is not None and len(texts) > 1:
         raise ConfigError(

@@ -70,7 +70,7 @@ def index(
     metric
         Folder of a trained same-document metric, for 'limner illustrate --metric'.
     precision
-        Precision of the backbone; a trained run keeps the one it was trained in. Default: that of the
+        Precision of the backbone; a trained run keeps its own. Default: that of the
         library's vectors; new libraries use bfloat16 (with torch, float32 on CPUs without AVX-512 BF16 or
         AMX, which are slow in bfloat16).
     engine
@@ -96,9 +96,9 @@ def index(
         Treat missing pictures as deleted, even if a whole folder is empty or gone. Otherwise they stay in the
         library, unless you agree when asked in a terminal.
     workers
-        Number of threads that decode, or of Ray's processes. Default: one per core.
+        Number of decoding threads, or of Ray processes. Default: one per core.
     approximate_from
-        Number of pictures from which on searches use an approximate index of the vectors instead of comparing
+        Number of pictures from which searches use an approximate index of the vectors instead of comparing
         all of them; stored with the library. Default: 2,000,000.
     ocr
         Read the text in pictures (signs, labels, slides, screenshots), if the extra 'ocr' is installed, and

@@ -7,11 +7,11 @@ from limner.errors import counted
 
 
 def library(*, library: Path | None = None, json: Flag = False) -> None:
-    """Show where the library is and its contents.
+    """Show where the library is and what it contains.
 
     A command without --library uses $LIMNER_LIBRARY; if that is unset, the library that a command used last;
-    if there is none, the default library in your data folder. 'limner index' never writes to the one used
-    last.
+    if there is none, the default library in your data folder. 'limner index' is different: it never uses the
+    library used last, only $LIMNER_LIBRARY or the default library.
 
     Example: limner library
 
@@ -31,7 +31,7 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
         return
     gone = f", {counted(holds.skipped, 'file')} skipped" if holds.skipped else ""
     emit(f"library: {opened.place}")
-    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with words{gone}")
+    emit(f"pictures: {holds.pictures:,}, of which {holds.captioned:,} with captions{gone}")
     for source in holds.sources:
         emit(f"indexed: {source}")
     for space, vectors in holds.vectors.items():

@@ -53,12 +53,12 @@ MORE = Parameter(group=_MoreOptions("More options", sort_key=1))
 
 
 def say(line: str) -> None:
-    """One plain line for the person, on stderr."""
+    """Print one plain line on stderr."""
     sys.stderr.write(f"{line}\n")
 
 
 def asked(question: str) -> bool:
-    """Whether the person says yes; nobody says so where there is no terminal."""
+    """Ask a yes-or-no question; without a terminal the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     sys.stderr.write(f"{question} [y/N] ")
@@ -71,10 +71,10 @@ STDOUT = "/dev/stdout"
 
 
 def emit(text: str, *, flush: bool = False) -> None:
-    """Data, on stdout; flushed where it must be read while the command goes on.
+    """Print data on stdout, and flush it if it must be readable while the command runs.
 
     Raises:
-        StorageError: stdout goes to a disk that is full.
+        StorageError: stdout goes to a full disk.
     """
     from limner.files import storing
 
@@ -85,7 +85,7 @@ def emit(text: str, *, flush: bool = False) -> None:
 
 
 def emit_json(value: object) -> None:
-    """Data as JSON, on stdout; text that is not UTF-8 stays escaped."""
+    """Print data as JSON on stdout; text that is not UTF-8 stays escaped."""
     from pydantic_core import to_jsonable_python
 
     escaped = not sys.stdout.encoding.lower().startswith("utf")
@@ -93,7 +93,7 @@ def emit_json(value: object) -> None:
 
 
 def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """A result on stdout: as JSON, or as the lines that tell it."""
+    """Print a result on stdout, as JSON or as lines of text."""
     if as_json:
         emit_json(value)
     else:
@@ -101,13 +101,13 @@ def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
 
 
 def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
-    """A text on stdout, or into a file with a line that says what is in it.
+    """Print a text on stdout, or write it to a file and print a line that describes it.
 
     Args:
-        text: to write.
+        text: the text.
         to: file, or None.
-        what: is in it.
-        private: as of `limner.files.replacing`.
+        what: its description.
+        private: see `limner.files.replacing`.
     """
     if to is None:
         emit(text)
@@ -120,19 +120,19 @@ def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> 
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Says how to go on after Ctrl-C."""
+    """After Ctrl-C, print how to continue."""
     try:
         yield
     except KeyboardInterrupt:
-        say("interrupted: run the same command again to go on")
+        say("interrupted: run the same command again to continue")
         raise
 
 
 def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
-    """A table on stdout: drawn in a terminal, tab-separated in a pipe.
+    """Print a table on stdout: drawn in a terminal, tab-separated in a pipe.
 
     Args:
-        table: with its columns; `rows` are added.
+        table: table with its columns; `rows` are added.
         rows: cells as plain text.
     """
     if not sys.stdout.isatty():
@@ -154,7 +154,7 @@ _ILLUSTRATE = {
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words.",
     "describe": "Caption your pictures with a vision model on your own server.",
-    "library": "Show where the library is and its contents.",
+    "library": "Show where the library is and what it contains.",
     "verify": "Check limner's stored files for corruption.",
     "models": "List and download encoders.",
 }

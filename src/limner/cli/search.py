@@ -64,7 +64,7 @@ def search(
 ) -> None:
     """Find pictures by words or by a picture.
 
-    The probability is that of a picture to fit the words.
+    Each picture is listed with the probability that it fits the words.
 
     Example: limner search "a boat on a stormy sea"
 
@@ -157,7 +157,7 @@ def search(
             say("nothing found")
         return
     # A path cut short names no picture: it wraps instead.
-    table = Table("rank", "chance", Column("picture", overflow="fold"), "caption", title=str(query))
+    table = Table("rank", "probability", Column("picture", overflow="fold"), "caption", title=str(query))
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
     emit_table(
         table,

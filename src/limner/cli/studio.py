@@ -50,7 +50,8 @@ def studio(
         Token, at least 16 characters. Default: 32 random bytes. Prefer the environment variable: other users
         of this machine can see the options of a command, but not its environment.
     no_token
-        Require no token: everyone who can reach the port can sign in. Only with a --host of this machine.
+        Require no token: everyone who can reach the port can use the studio. Only with a --host of this
+        machine.
     model
         Folder of a trained run to use instead of all channels; the library must have been indexed with it.
         Steps can then ask for relations, such as action.
@@ -65,9 +66,9 @@ def studio(
         Text to open (Markdown, HTML, plain text, Word or PDF), as a new project unless there is one with the
         same text.
     allow_outside
-        Allow that text to show files from outside its own folder and the library.
+        Allow the text of --text to show files from outside its own folder and the library.
     browser
-        Open the browser.
+        Open the studio in the browser.
     """
     from limner.store.library import library_to_ask, remember
     from limner.studio.app import serve_studio

@@ -42,8 +42,8 @@ _ANEW = "run 'limner index', which creates it again"
 def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json: Flag = False) -> None:
     """Check limner's stored files for corruption: libraries, feature stores, runs, projects and studies.
 
-    Every file that limner wrote to a folder is compared with the checksum from when it was written, and
-    damaged or missing ones are listed. Files without a checksum are reported as not checked. Nothing is
+    Every file that limner wrote to a folder is compared with the checksum recorded when it was written;
+    damaged and missing files are listed. Files without a checksum are reported as not checked. Nothing is
     changed without --repair. The exit status is 1 if anything is damaged or missing.
 
     Example: limner verify lib
@@ -66,7 +66,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
 
         folders = (library_to_ask(note=say),)
     for folder in folders:
-        on_this_machine(folder, "the object store checks itself what it stores")
+        on_this_machine(folder, "object stores check their own data")
     asked = VerifyOptions(repair=repair, votes=votes)
     found = [one for folder in folders for one in _of_folder(folder, asked)]
     told = [

@@ -1,6 +1,6 @@
-"""The encoder ``base`` of pictures, with the weights of a file of `limner.encoders.base_network`.
+"""The image encoder ``base``, with the weights of a file of `limner.encoders.base_network`.
 
-It needs nothing but what pip installs, and on a CPU no torch: OpenVINO runs it.
+It needs only packages that pip installs, and on a CPU no torch: OpenVINO runs it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BASE, LOOKS = "base", "looks"
 class BaseImageEncoder:
     """Image encoder of the spaces ``base`` and ``looks``, in one pass.
 
-    The whole picture is resized to a square, as for the other backbones.
+    The whole picture is squashed to a square, as for the other backbones.
     """
 
     side_px = SIDE_PX
@@ -47,7 +47,7 @@ class BaseImageEncoder:
         Args:
             name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
-            precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
+            precision: precision of products with ``bfloat16`` and ``float16``; sums are float32.
             device: device, see `limner.devices.device_of`; torch is used for all but the CPU.
             engine: engine on a CPU; auto is OpenVINO.
         Raises:

@@ -1,7 +1,7 @@
 """Files of the encoder ``base``: metadata, tensors, and its encoder of texts, in NumPy.
 
-Everything that needs neither torch, which takes longer to import than a search takes, nor a network;
-`limner.encoders.base_encoder` encodes pictures. The files that come with limner lie beside this module.
+It needs neither torch, whose import takes longer than a search, nor a network; `limner.encoders.base_encoder`
+encodes pictures. The files that come with limner are in this module's folder.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ BLOCKS = 21
 STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
 """Blocks whose maps are summed up: the last of each width, and the last convolution."""
 WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
-"""Channels of those maps."""
+"""Number of channels of those maps."""
 FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
-"""F: of each map the mean of every channel, then its deviation; of the last convolution the means alone."""
+"""F: for each map the mean of every channel, then its deviation; for the last convolution only the means."""
 MINILM, USE = 384, 512
 CLASSES = 1000
 KEY = "limner-base"
@@ -57,8 +57,8 @@ class BaseShape(Record):
         looks: L of the space that compares pictures.
         first_stage: the first of `STAGES` that the picture's projection reads.
         last_stage: the last of `STAGES` that the looks read.
-        hidden: units of the curved part beside each linear projection; 0 for none.
-        changed_from: first block that was trained; 22 where the backbone is as published.
+        hidden: hidden units of the nonlinear part of each projection; 0 for none.
+        changed_from: first block that was trained; 22 if the backbone is as published.
     """
 
     width: int = Field(default=512, ge=1, le=4096)
@@ -91,8 +91,8 @@ class Header(Record):
     """The JSON in the file's metadata.
 
     Attributes:
-        format: 2 where the file has learned words, so that a limner that cannot read them says so.
-        backbone_sha256: SHA-256 of the weights that it was trained upon.
+        format: 2 if the file has learned words, so that a version of limner that cannot read them reports it.
+        backbone_sha256: SHA-256 of the backbone's weights with which it was trained.
         shape: see `BaseShape`.
         card: see `BaseCard`.
     """
@@ -124,7 +124,7 @@ def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
 
 
 def made_by(name: str, fingerprint: str) -> bool:
-    """Whether a fingerprint is that of the present shipped file, in any precision.
+    """Whether a fingerprint is that of the current shipped file, in any precision.
 
     Raises:
         ConfigError: the name is unknown.
@@ -214,7 +214,7 @@ class TextSide:
     """
 
     def __init__(self, path: Path, side: Literal["sentence", "foreign"]) -> None:
-        """Read its tensors.
+        """Read the tensors of a projection.
 
         Args:
             path: path of the file.
@@ -256,7 +256,7 @@ class WordSide:
     """
 
     def __init__(self, path: Path) -> None:
-        """Read its words.
+        """Read the learned words.
 
         Args:
             path: path of a file that has words, see `Header`.
@@ -279,7 +279,9 @@ class WordSide:
         self._rarity, self._vectors = own[f"{WORDS}rarity"], own[f"{WORDS}vectors"]
 
     def __call__(self, texts: Sequence[str]) -> FloatArray:
-        """Weighted sums (N, D) of the words' vectors of N texts, weights of unit norm; 0 without words."""
+        """Weighted sums (N, D) of the word vectors of N texts, with weights of unit norm; zeros without known
+        words.
+        """
         rows = np.zeros((len(texts), self._vectors.shape[1]), dtype=np.float32)
         for place, text in enumerate(texts):
             numbers = np.array(self._vocabulary.known(text), dtype=np.int64) - self._first
@@ -292,8 +294,7 @@ class WordSide:
 class BaseTextEncoder:
     """Text encoder of the space ``base``: projections of a sentence encoder's vectors.
 
-    English goes through MiniLM, and the words that the file learned are added; all else goes through the
-    multilingual encoder if there is one.
+    English texts use MiniLM and the learned words; all others use the multilingual encoder, if there is one.
     """
 
     def __init__(

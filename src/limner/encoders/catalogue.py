@@ -1,7 +1,7 @@
 """Encoders by name: finds and loads their weights.
 
-The one place that knows all encoders, so that commands and studio name them alike; it loads their modules as
-they are asked for.
+The only module that knows all encoders, so that commands and studio use the same names; it imports their
+modules when they are requested.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 COLOUR = "colour"
 SENTENCES = "minilm"
 MULTILINGUAL = "use"
-# Of torchvision's weights, those of the first ImageNet recipe: their probabilities, which ConSE lives on, are
+# Torchvision's weights of the first ImageNet recipe: their class probabilities, which ConSE uses, are less
+# flattened by label smoothing.
 # less flattened by label smoothing.
 _RECIPE = "IMAGENET1K_V1"
 TORCHVISION = (
@@ -50,9 +51,9 @@ DETECTORS = (
     *("fasterrcnn_resnet50_fpn", "fasterrcnn_resnet50_fpn_v2"),
     *("fasterrcnn_mobilenet_v3_large_fpn", "fasterrcnn_mobilenet_v3_large_320_fpn"),
 )
-"""Of torchvision as well: their weights can be had likewise, though they encode nothing."""
+"""Detectors of torchvision: their weights can be downloaded in the same way, although they encode nothing."""
 TINY = "tiny"
-"""The backbone of runs of seconds, see `limner.encoders.pixels.Tiny`; it comes with limner."""
+"""The backbone of smoke runs, see `limner.encoders.pixels.Tiny`; it comes with limner."""
 BACKBONES = (*TORCHVISION, FOOD)
 # Files of `limner.encoders.base_network` that come with limner.
 SHIPPED = ("base", "base-free")
@@ -79,14 +80,14 @@ def text_encoder(
     """Open a text encoder.
 
     Args:
-        name: ``minilm`` (English), ``use`` (sixteen languages), one of `SHIPPED` or
-            ``clip:ARCHITECTURE``.
-        sentences: MiniLM where it is loaded already; the shipped files' text side stands upon it.
-        multilingual: takes part in the shipped files' text side, for what is not English.
-        foreign: texts → which of them it reads.
-        weights: folder of a CLIP model, as in `clip_encoder`.
+        name: ``minilm`` (English), ``use`` (fifteen languages), one of `SHIPPED`, or ``clip:ARCHITECTURE``.
+        sentences: MiniLM if it is already loaded; the text encoder of the shipped files uses it.
+        multilingual: multilingual encoder, which the text encoder of the shipped files uses for other
+            languages than English.
+        foreign: function from texts to the mask of those for the multilingual encoder.
+        weights: folder of a CLIP model, see `clip_encoder`.
     Raises:
-        ConfigError: unknown name.
+        ConfigError: the name is unknown.
         MissingError: its package or weights are missing.
     """
     if name.startswith(CLIP):
@@ -98,13 +99,13 @@ def text_encoder(
 
 
 def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
-    """Open an encoder of sentences with a list of its languages; loaded once per process.
+    """Open a sentence encoder, which has a list of its languages; loaded once per process.
 
     Args:
-        name: ``minilm`` (English), ``use`` (sixteen languages), or ``sentences:`` with the folder or the
-            name of a model of sentence-transformers.
+        name: ``minilm`` (English), ``use`` (fifteen languages), or ``sentences:`` with the folder or name of
+            a sentence-transformers model.
     Raises:
-        ConfigError: unknown name.
+        ConfigError: the name is unknown.
         MissingError: its package is not installed.
     """
     if name.startswith(PREFIX):
@@ -118,7 +119,9 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
 
 @lru_cache(maxsize=4)
 def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
-    """The encoder as its files are now: hashing and reading them takes longer than encoding a text."""
+    """The encoder for the current state of its files: hashing and reading them takes longer than encoding a
+    text.
+    """
     return MultilingualUSE() if name == MULTILINGUAL else MiniLM(shipped_sentences())
 
 
@@ -135,15 +138,15 @@ def image_encoder(
 
     Args:
         name: one of `image_encoders`, or ``clip:ARCHITECTURE``.
-        weights: a file, or a folder to look in; None looks in the usual places.
-        sentences: embeds class names for the space ``labels``; None loads MiniLM.
+        weights: a file, or a folder to look in; None looks in the default folders.
+        sentences: encoder of class names for the space ``labels``; None loads MiniLM.
         precision: precision of the backbone; ``colour`` has none.
-        engine: what runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`; auto is
-            OpenVINO for a shipped one, the quicker for others.
-        device: what computes, as `limner.devices.device_of` takes it; openvino takes the CPU for auto.
+        engine: engine that runs a shipped or torchvision network on a CPU, see `limner.encoders.openvino`;
+            auto is OpenVINO for a shipped network, and the faster one for others.
+        device: device, see `limner.devices.device_of`; with openvino, auto is the CPU.
     Raises:
-        ConfigError: unknown name or precision, or an engine that does not run it there.
-        MissingError: no weights; the message says what to run.
+        ConfigError: the name or precision is unknown, or the engine does not run on the device.
+        MissingError: there are no weights; the message says what to run.
         CheckpointError: the file is not of this architecture.
     """
     if name == COLOUR:
@@ -190,11 +193,11 @@ def clip_encoder(
 
     Args:
         name: ``clip:ARCHITECTURE``, such as ``clip:ViT-B-32-quickgelu``.
-        weights: its folder, or one that holds such folders; None looks in the usual places.
-        precision: precision of the picture side; None for that of `made`, else bfloat16.
-        made: fingerprint of the vectors that a library has, see `limner.encoders.clip.ClipEncoder`.
+        weights: its folder, or a folder of such folders; None looks in the default folders.
+        precision: precision of the image encoder; None for that of `made`, or else bfloat16.
+        made: fingerprint of a library's vectors, see `limner.encoders.clip.ClipEncoder`.
     Raises:
-        MissingError: none exists.
+        MissingError: there is none.
         CheckpointError: its folder is damaged.
     """
     from limner.encoders.clip import ClipEncoder
@@ -210,8 +213,8 @@ def usual_encoders(held: Collection[str] = (), language: str = ENGLISH) -> list[
         held: encoders of the library's vectors; ``base`` and CLIP among them are kept.
         language: ISO 639 code of the texts that it is for. CLIP reads only English.
     Returns:
-        Names of image encoders. Of a new library for English texts CLIP, where one has been fetched, else
-        ``base``; of several the one that comes first among `PUBLISHED`, else by name.
+        Names of image encoders. For a new library of English texts: CLIP, if it has been downloaded,
+        otherwise ``base``; of several CLIP models the first in `PUBLISHED`, or else by name.
     Raises:
         CheckpointError: a CLIP's folder is damaged.
     """
@@ -256,7 +259,7 @@ def weight_file(name: str, given: Path | None = None) -> WeightFile:
     """Find the weight file of a backbone; see `limner.encoders.weight_files.find`.
 
     Raises:
-        ConfigError: none of `BACKBONES`.
+        ConfigError: the name is not in `BACKBONES`.
         MissingError, CheckpointError: see there.
     """
     if name == TINY:

@@ -29,7 +29,9 @@ from limner.errors import CheckpointError, DataError, LimnerError
 _METHOD = "clip/2"
 _BATCH = 64
 _LONGEST = 16
-"""Times the shorter side: of a longer picture the middle is scaled; a strip would fill the memory."""
+"""Maximum ratio of a picture's sides: of a longer picture only the middle is used, because a strip would fill
+the memory.
+"""
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
@@ -37,8 +39,8 @@ def cleaned(text: str, clean: Clean) -> str:
     """Clean a text as open_clip does before tokenising it.
 
     Args:
-        text: any.
-        clean: whether letters become lower case, and whether punctuation goes as well.
+        text: any text.
+        clean: whether letters are lowercased, and whether punctuation is removed too.
     """
     import ftfy  # slow to import, and not needed by other encoders
 
@@ -50,7 +52,7 @@ def cleaned(text: str, clean: Clean) -> str:
 
 
 class Pieces:
-    """Tokenizer: converts texts to numbers of word pieces.
+    """Tokenizer: converts texts to ids of word pieces.
 
     Attributes:
         first, last: pieces before and after those of a text.
@@ -60,10 +62,10 @@ class Pieces:
         """Read a tokenizer.
 
         Args:
-            content: of ``tokenizer.json``.
+            content: content of ``tokenizer.json``.
             clean: see `cleaned`.
         Raises:
-            ValueError: it is none, or frames texts in a way that is not understood.
+            ValueError: it is not a tokenizer, or adds special pieces in an unsupported way.
         """
         try:
             self._tokenizer = Tokenizer.from_str(content)
@@ -86,7 +88,7 @@ class Pieces:
 
 
 def scaled(image: Image, card: ClipCard) -> ByteArray:
-    """Prepare an upright RGB picture as (S, S, 3) bytes, as open_clip scales and cuts it.
+    """Prepare an upright RGB picture as (S, S, 3) bytes, scaled and cropped like open_clip.
 
     Raises:
         DataError: the picture is not RGB.
@@ -115,9 +117,9 @@ def scaled(image: Image, card: ClipCard) -> ByteArray:
 class ClipEncoder:
     """One CLIP as text encoder and image encoder of the space ``clip``.
 
-    A text longer than the model's context (75 tokens beside the two that frame it, for most) is cut
-    into windows of nearly equal length; its vector is their mean weighted by length, rescaled to
-    length 1. open_clip alone would silently truncate the text.
+    A text longer than the model's context (for most models 75 tokens and two special ones) is divided into
+    windows of nearly equal length; its vector is their mean weighted by length, rescaled to length 1.
+    open_clip itself would silently truncate the text.
 
     Source: Radford et al. 2021; Cherti et al. 2023 (open_clip). Departs: windows; of pictures more than 16
     times as long as wide the middle; a text that names a special piece means its letters.
@@ -128,10 +130,10 @@ class ClipEncoder:
 
         Args:
             folder: see `limner.encoders.clip_files.read_clip`.
-            precision: precision of the picture side, where the processor has it; None for that of `made`,
-                else bfloat16. Texts are encoded in float32 always.
-            made: fingerprint of the vectors that a library has; if they are of these weights and this
-                precision, pictures are prepared as for them.
+            precision: precision of the image encoder, if the processor supports it; None for that of `made`,
+                or else bfloat16. Texts are always encoded in float32.
+            made: fingerprint of a library's vectors; if they have these weights and this precision, pictures
+                are prepared in the same way.
         Raises:
             MissingError: a file cannot be read.
             CheckpointError: the tokenizer is damaged.
@@ -235,7 +237,7 @@ class ClipEncoder:
         )
 
     def try_out(self) -> None:
-        """Encode a word and a picture.
+        """Encode a word and a picture as a test.
 
         Raises:
             CheckpointError: the model does not work.

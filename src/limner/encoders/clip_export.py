@@ -1,6 +1,6 @@
 """Export of models of open_clip (extras ``clip`` and ``research``) to folders that limner runs without torch.
 
-`limner.encoders.clip_files` says what is in such a folder, `limner.encoders.clip` runs it.
+`limner.encoders.clip_files` describes such a folder, and `limner.encoders.clip` runs it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from limner.encoders.weight_files import CLIP, find_clip, load_strictly, of_clip
 from limner.errors import CheckpointError, ConfigError, MissingError, installed, unknown
 
 TOKENIZER_FILES = (TOKENIZER, "tokenizer_config.json")
-"""Files of a model's own tokenizer, in the layout of Hugging Face."""
+"""Files of a model's own tokenizer, in Hugging Face's layout."""
 WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
-"""Names of a repository's weights, the one that open_clip takes first."""
+"""File names of a repository's weights, in open_clip's order of preference."""
 USUAL = ("datacomp_xl", "laion2b", "webli")
 """Prefixes of the tags of an architecture's default weights, the most accurate on ImageNet first."""
 
 
 def _own_tokenizer(architecture: str, folder: Path) -> tuple[str, int]:
-    """Content of a tokenizer in the layout of Hugging Face, and the id of its padding piece.
+    """Content of a tokenizer in Hugging Face's layout, and the id of its padding piece.
 
     Raises:
         MissingError: its files do not exist.
@@ -58,10 +58,10 @@ def _own_tokenizer(architecture: str, folder: Path) -> tuple[str, int]:
 
 
 def architectures(wanted: str | None = None) -> list[str]:
-    """Names of the architectures open_clip knows.
+    """Names of the architectures that open_clip knows.
 
     Args:
-        wanted: one that must be among them.
+        wanted: name that must be among them.
     Raises:
         ConfigError: it is not.
         MissingError: the extra is not installed.
@@ -123,9 +123,10 @@ def published_clip(architecture: str, tag: str = "") -> tuple[str, str]:
 
     Args:
         architecture: open_clip's name.
-        tag: which of its weights; "" for the usual ones.
+        tag: tag of the weights; "" for the default ones.
     Raises:
-        ConfigError: unknown architecture or tag, or several, none of which is usual, and none is named.
+        ConfigError: the architecture or tag is unknown, or there are several weights without a default and
+            none is named.
         MissingError: the extra is not installed.
     """
     known = architectures(architecture)
@@ -150,7 +151,7 @@ def published_clip(architecture: str, tag: str = "") -> tuple[str, str]:
 
 
 def clip_terms(repository: str) -> tuple[float, str]:
-    """Megabytes of a repository's weights, and the licence that it states or "".
+    """Size of a repository's weights in megabytes, and the licence that it states, or "".
 
     Raises:
         MissingError: the extra is not installed, or the network refuses.
@@ -166,13 +167,13 @@ def clip_terms(repository: str) -> tuple[float, str]:
 
 
 def fetch_clip(architecture: str, tag: str = "") -> Path:
-    """Download published weights and their tokenizer into the cache of Hugging Face, where `find_clip` looks.
+    """Download published weights and their tokenizer into Hugging Face's cache, where `find_clip` looks.
 
     Args:
         architecture: open_clip's name.
         tag: see `published_clip`.
     Raises:
-        ConfigError: as `published_clip`.
+        ConfigError: see `published_clip`.
         MissingError: the extra is not installed, or the network refuses.
     """
     module, (tag, repository) = _open_clip(), published_clip(architecture, tag)
@@ -188,7 +189,7 @@ def fetch_clip(architecture: str, tag: str = "") -> Path:
 
 @contextmanager
 def _fetching(what: str) -> Iterator[None]:
-    """Convert errors of the network to one line."""
+    """Convert network errors to one line."""
     try:
         yield
     except Exception as error:  # of any library used for the download
@@ -197,7 +198,7 @@ def _fetching(what: str) -> Iterator[None]:
 
 
 class _Side(nn.Module):
-    """One side of a model."""
+    """One encoder of a dual model."""
 
     def __init__(self, model: nn.Module, *, texts: bool) -> None:
         super().__init__()
@@ -215,15 +216,16 @@ def export_clip(name: str, weights: Path | None = None, target: Path | None = No
 
     Args:
         name: ``clip:ARCHITECTURE``; weights published by OpenAI need the names that end in ``-quickgelu``.
-        weights: a file of its tensors, or a folder to look in; None for the usual places. An architecture
-            with a tokenizer of its own needs `TOKENIZER_FILES` beside it.
-        target: the folder to make; None for the one where limner looks.
+        weights: a file of its tensors, or a folder to look in; None for the default folders. An architecture
+            with its own tokenizer needs `TOKENIZER_FILES` next to it.
+        target: folder to create; None for the one where limner looks.
     Returns:
         The folder.
     Raises:
-        MissingError: the extra, the weights or the tokenizer's files are not there, or the disk refuses.
-        ConfigError: unknown architecture, one that limner cannot use, or the folder is there already.
-        CheckpointError: the tensors are not those of the architecture, or the tokenizer is damaged.
+        MissingError: the extra, the weights or the tokenizer's files are missing, or the disk cannot be
+            written.
+        ConfigError: the architecture is unknown or not supported, or the folder already exists.
+        CheckpointError: the tensors do not match the architecture, or the tokenizer is damaged.
     """
     open_clip, architecture = _open_clip(), name.removeprefix(CLIP)
     file = find_clip(architecture, weights, architectures(architecture))
@@ -303,9 +305,9 @@ def earlier_fingerprint(
     Args:
         architecture: open_clip's name.
         sha256: SHA-256 of the weights.
-        precision: precision of the picture side.
+        precision: precision of the image encoder.
         framing: framing of pictures.
-        tokenizer: what was said of one of its own.
+        tokenizer: part of the fingerprint for a tokenizer of its own.
     """
     said = f"clip/1 {architecture} {sha256} {precision} {framing}{tokenizer}"
     return hashlib.sha256(said.encode()).hexdigest()

@@ -36,8 +36,8 @@ def fetch_published(
     Returns:
         The folder; an existing complete one of the same source is not changed.
     Raises:
-        MissingError: the network or the disk refuses.
-        CheckpointError: what came is no such CLIP, or there is another one in its place.
+        MissingError: the network fails, or the disk cannot be written.
+        CheckpointError: the download is not such a model, or another one is in its place.
     """
     target = folder_of(offer.architecture, place)
     source = ", ".join(f"huggingface.co/{one}" for one in offer.repositories)
@@ -45,7 +45,7 @@ def fetch_published(
         there = read_clip(target)
         if there.card.source != source:
             raise CheckpointError(
-                f"{target}: holds {there.card.source}; remove the folder to have {source} in its place"
+                f"{target}: holds {there.card.source}; remove the folder to replace it with {source}"
             )
         for name in there.card.sha256:
             there.checked(name)
@@ -93,8 +93,8 @@ def make_clip(target: Path, bring: Callable[[Path], ClipCard]) -> None:
         target: the folder, which must not exist.
         bring: function that writes networks and tokenizer to a folder and returns their card, without hashes.
     Raises:
-        LimnerError: as `bring` and the encoder.
-        MissingError: the disk refuses.
+        LimnerError: see `bring` and the encoder.
+        MissingError: the disk cannot be written.
     """
     try:
         make_folder(target.parent)

@@ -1,7 +1,7 @@
 """A CLIP model on disk: a folder with two networks, a tokenizer and a card with their parameters.
 
-Published ones are fetched as ONNX files; what limner writes itself (`limner.encoders.clip_export`) is in
-OpenVINO's own form. Both are read without torch.
+Published models are downloaded as ONNX files; models written by limner (`limner.encoders.clip_export`) are in
+OpenVINO's format. Both are read without torch.
 """
 
 from __future__ import annotations
@@ -84,15 +84,15 @@ class ClipFolder:
 
     @property
     def name(self) -> str:
-        """As the catalogue has it."""
+        """Name in the catalogue."""
         return CLIP + self.card.architecture
 
     def checked(self, name: str) -> Path:
-        """One of its files, whole.
+        """Content of one of its files, verified.
 
         Raises:
             MissingError: it cannot be read.
-            CheckpointError: it is another one than the card says.
+            CheckpointError: its hash differs from that on the card.
         """
         path = self.path / name
         try:
@@ -101,7 +101,7 @@ class ClipFolder:
             raise MissingError(f"{path}: cannot be read ({error.strerror}); get {self.name} again") from error
         if found != self.card.sha256.get(name):
             raise CheckpointError(
-                f"{path}: damaged, its SHA-256 is another than in {CARD}; remove the folder and get"
+                f"{path}: damaged: its SHA-256 differs from that in {CARD}; remove the folder and get"
                 f" {self.name} again"
             )
         return path
@@ -169,9 +169,9 @@ def find_clip_folder(name: str, given: Path | None = None) -> ClipFolder:
 
     Args:
         name: ``clip:ARCHITECTURE``.
-        given: the folder, or one that holds such folders; None for the usual places.
+        given: the folder, or a folder of such folders; None for the default folders.
     Raises:
-        MissingError: none exists; the message says what to run.
+        MissingError: there is none; the message says what to run.
         CheckpointError: a card is damaged.
     """
     if given is not None and not given.exists():
@@ -199,10 +199,10 @@ class PublishedClip:
         architecture: open_clip's name.
         tag: tag of the weights of the architecture.
         image, text: repository and path of a network.
-        tokenizer, preprocessing: likewise.
+        tokenizer, preprocessing: repository and path of these files.
         megabytes: size of all files in MB.
         licence: licence as stated by the repositories.
-        dim, context, pad, clean: as of `ClipCard`.
+        dim, context, pad, clean: see `ClipCard`.
     """
 
     architecture: str
@@ -220,7 +220,7 @@ class PublishedClip:
 
     @property
     def name(self) -> str:
-        """As the catalogue has it."""
+        """Name in the catalogue."""
         return CLIP + self.architecture
 
     @property
@@ -261,18 +261,19 @@ PUBLISHED = (
 )
 """Models that 'limner models get' downloads, the default first; ``-quickgelu`` are OpenAI's own weights."""
 HINT = (
-    "CLIP would find more for English texts: published, ViT-B/32 finds the photographs of 59 of 100 captions"
-    " first among 1,000 (Flickr30k), base of 25 (Flickr8k). Get it once by 'limner models get clip'"
-    f" ({PUBLISHED[0].megabytes} MB); new libraries then take it."
+    "CLIP finds more pictures for English texts: for 59 of 100 captions, ViT-B/32 is reported to rank the"
+    " right photograph first among 1,000 (Flickr30k); base does for 25 (Flickr8k). Download it once with"
+    f" 'limner models get clip' ({PUBLISHED[0].megabytes} MB); new libraries then use it."
 )
 """Advice for a new library without CLIP."""
 
 
 def published(name: str) -> PublishedClip | None:
-    """Published model of a name, or None.
+    """Published model with a given name, or None.
 
     Args:
-        name: ``clip`` for the usual one, or ``clip:ARCHITECTURE``, with ``@TAG`` for others than its first.
+        name: ``clip`` for the default one, or ``clip:ARCHITECTURE``, with ``@TAG`` for weights other than its
+            first.
     Raises:
         ConfigError: the architecture has no such tag.
     """

@@ -30,10 +30,10 @@ def frame(image: Image, side_px: int, framing: Framing = "squash", *, bicubic: b
     Args:
         image: mode RGB.
         side_px: side of the square.
-        framing: ``squash`` scales width and height apart, so all of the picture is seen; ``crop``
-            scales the shorter side to 8/7 of the square and cuts out its centre, as ImageNet
-            classifiers are tested.
-        bicubic: how pixels in between are found; bilinear unless given.
+        framing: ``squash`` scales width and height separately, so that the whole picture is used; ``crop``
+            scales the shorter side to 8/7 of the square and crops the centre, as ImageNet classifiers are
+            tested.
+        bicubic: whether interpolation is bicubic instead of bilinear.
     Raises:
         DataError: the picture is not RGB.
     """

@@ -1,8 +1,8 @@
 """Networks run by OpenVINO, which takes at most half of torch's time on a CPU.
 
-A network that comes with limner is a file in OpenVINO's own form and needs no torch. Of a torch network, what
-OpenVINO makes is compared with what torch makes of the same pictures; only where it is as near to float32 as
-torch itself does it take torch's place. Both have one fingerprint. Nothing here loads torch at import.
+A network that comes with limner is a file in OpenVINO's format and needs no torch. When OpenVINO converts a
+torch network, its results are compared with torch's on the same pictures; it replaces torch only if it is as
+close to float32 as torch itself. Both have the same fingerprint. Nothing here loads torch at import.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ PATIENCE = 256
 CHECKED_PICTURES = 8
 """Number of pictures of a batch that torch encodes too, for comparison."""
 LEAST_ERROR = 0.01
-"""Distance from torch's float32 row, as a share of its length, that always passes: a cosine of .99995."""
+"""Distance from torch's float32 row, relative to its length, that is always accepted: a cosine of .99995."""
 
 _HINTS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32"}
 NETWORK, TENSORS = ".xml", ".bin"
-"""Endings of the two files of a network in OpenVINO's own form: its layers, and their tensors."""
+"""Extensions of the two files of a network in OpenVINO's format: its layers, and their tensors."""
 _SOURCE, _HASH = ["limner", "source"], ["limner", "tensors"]
 """Keys in the layers' file: SHA-256 of the source weights, and of the tensors."""
 
 
 def save_network(path: Path, network: nn.Module, side_px: int, source: str) -> None:
-    """Write a network in OpenVINO's own form, its tensors in half precision.
+    """Write a network in OpenVINO's format, its tensors in half precision.
 
     Args:
-        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ending in ``.xml``; the tensors are next to it in ``.bin``.
         network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
         side_px: S.
-        source: SHA-256 of the weights that it was made of.
+        source: SHA-256 of the weights from which it was made.
     Raises:
         MissingError: OpenVINO is not installed.
     """
@@ -71,12 +71,12 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
 
     Args:
         path: path of the layers.
-        source: SHA-256 of the weights that it is to be made of.
-        precision: at least that of products, where the processor has it.
+        source: SHA-256 that the weights from which it was made must have.
+        precision: lowest precision of products, if the processor supports it.
     Returns:
         (B, S, S, 3) bytes → (B, F).
     Raises:
-        MissingError: OpenVINO or a file is not there.
+        MissingError: OpenVINO or a file is missing.
         CheckpointError: a file is damaged, or made of other weights.
     """
     engine = openvino()
@@ -95,7 +95,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
     except (RuntimeError, ValueError) as error:
         raise CheckpointError(f"{path}: damaged or no network of limner's; get it again") from error
     if held != hashlib.sha256(tensors).hexdigest():
-        raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged, its SHA-256 is another; get it again")
+        raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged: its SHA-256 differs; get it again")
     if made_of != source:
         raise CheckpointError(
             f"{path}: made of the weights {made_of[:12]}…, here are {source[:12]}…; write it again with"
@@ -105,7 +105,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
 
 
 def _ready(graph: Any, core: Any, precision: Precision, output: int = 0) -> Callable[..., FloatArray]:  # noqa: ANN401
-    """A graph of OpenVINO's compiled for the CPU, from its inputs to one output; takes seconds."""
+    """An OpenVINO graph compiled for the CPU, from its inputs to one output; takes seconds."""
     hints: dict[str, str | int]
     hints = {"INFERENCE_PRECISION_HINT": _HINTS[precision], "PERFORMANCE_HINT": "LATENCY"}
     # as in torch: the limit of each process if several share a machine, such as Ray's
@@ -122,7 +122,7 @@ def _ready(graph: Any, core: Any, precision: Precision, output: int = 0) -> Call
 
 
 class Tower(Protocol):
-    """One side of a model with two: its input, and for texts which pieces are real → (B, D)."""
+    """One encoder of a dual model: its input, and for texts the mask of real pieces → (B, D)."""
 
     def __call__(self, batch: NDArray[Any], real: NDArray[Any] | None = None, /) -> FloatArray:
         """(B, 3, S, S) pixels → (B, D); or (B, T) word pieces, and 1 where they are real."""
@@ -130,12 +130,12 @@ class Tower(Protocol):
 
 
 def save_tower(path: Path, network: nn.Module, example: Tensor) -> None:
-    """Write one side of a model with two in OpenVINO's own form, its tensors in half precision.
+    """Write one encoder of a dual model in OpenVINO's format, its tensors in half precision.
 
     Args:
-        path: path of the layers, ends in ``.xml``; the tensors lie beside it in ``.bin``.
+        path: path of the layers, ending in ``.xml``; the tensors are next to it in ``.bin``.
         network: (B, …) → (B, D), on the CPU, in evaluation mode.
-        example: (2, …) that it takes; only B may vary later.
+        example: (2, …) example input; only B may vary later.
     Raises:
         MissingError: OpenVINO is not installed.
         ConfigError: it cannot be converted.
@@ -165,7 +165,7 @@ def read_tower(path: Path, width: int, precision: Precision) -> Tower:
     Args:
         path: path of the layers or of the ONNX file.
         width: D.
-        precision: at least that of products, where the processor has it.
+        precision: lowest precision of products, if the processor supports it.
     Raises:
         MissingError: OpenVINO is not installed.
         CheckpointError: the file is damaged, or no network from one input to (B, D); of word pieces an input
@@ -213,7 +213,7 @@ def _converted(network: nn.Module, side_px: int) -> Any:  # noqa: ANN401  (a cla
     with warnings.catch_warnings():
         # Tracing warns about Python branches of the network's own checks; shapes are fixed here.
         warnings.simplefilter("ignore")
-        # An example of two keeps the batch axis from being taken for a constant 1.
+        # An example of two keeps the batch axis from becoming a constant 1.
         example = torch.zeros(2, *shape, dtype=torch.uint8)
         return engine.convert_model(network, example_input=example, input=[-1, *shape])
 
@@ -224,9 +224,9 @@ def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable
     Args:
         network: (B, S, S, 3) bytes → (B, F), on the CPU, in evaluation mode.
         side_px: S.
-        precision: at least that of products, where the processor has it.
+        precision: lowest precision of products, if the processor supports it.
     Returns:
-        The same, from arrays to arrays.
+        The network, from arrays to arrays.
     Raises:
         MissingError: OpenVINO is not installed.
     """
@@ -252,8 +252,9 @@ class Quickest:
             name: name of the encoder, for messages.
             side_px: S.
             precision: precision of products.
-            engine: engine; openvino is used from the first picture, and raises an error if it cannot be.
-            network: function that makes the network for `compiled`.
+            engine: engine; openvino is used from the first picture on, and raises an error if it cannot be
+                used.
+            network: function that creates the network for `compiled`.
             by_torch: (B, S, S, 3) bytes and a precision → (B, F).
         """
         self._name, self._side_px, self._precision, self._engine = name, side_px, precision, engine
@@ -267,8 +268,8 @@ class Quickest:
         """(B, S, S, 3) bytes → (B, F) rows.
 
         Raises:
-            MissingError: OpenVINO was asked for and is not installed.
-            NumericsError: it was asked for and computes something else than torch.
+            MissingError: OpenVINO was requested and is not installed.
+            NumericsError: OpenVINO was requested and its results differ from torch's.
         """
         if self._fast is None and self._patience == 0:
             self._patience = -1
@@ -286,7 +287,7 @@ class Quickest:
         return self._by_torch(batch, self._precision)
 
     def _checked(self, batch: ByteArray) -> Callable[[ByteArray], FloatArray]:
-        """Compile with OpenVINO and check that its rows are as near to torch's float32 as torch's own."""
+        """Compile with OpenVINO and check that its rows are as close to torch's float32 as torch's own."""
         try:
             found = compiled(self._network(), self._side_px, self._precision)
             some = batch[:CHECKED_PICTURES]
@@ -308,6 +309,6 @@ class Quickest:
 
 
 def _distance(rows: FloatArray, exact: FloatArray) -> float:
-    """Largest distance of (B, F) rows from exact ones, relative to the length of these."""
+    """Largest distance of (B, F) rows from exact ones, relative to the length of the exact ones."""
     lengths = np.linalg.norm(exact, axis=1)
     return float((np.linalg.norm(rows - exact, axis=1) / np.maximum(lengths, 1e-12)).max())

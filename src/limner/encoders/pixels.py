@@ -1,6 +1,6 @@
 """Image encoders from torchvision classifiers: pooled features, and class names as sentences.
 
-The features compare pictures with pictures (space ``visual``), the classes answer texts (space
+The features compare pictures with each other (space ``visual``); the classes are compared with texts (space
 ``labels``, by ConSE).
 """
 
@@ -92,7 +92,7 @@ class Stages(nn.Module):
         """Wrap the stages.
 
         Args:
-            stages: each (B, C, H, W) → (B, C', H', W'), fed with what the one before made.
+            stages: each (B, C, H, W) → (B, C', H', W'), applied to the output of the one before.
         """
         super().__init__()
         self.stages = nn.ModuleList(stages)
@@ -108,10 +108,10 @@ class Stages(nn.Module):
 
 
 def _up_to_last_map(model: nn.Module, name: str) -> dict[str, nn.Module]:
-    """The children of a torchvision classifier that make its maps of features.
+    """The layers of a torchvision classifier up to its feature maps.
 
     Raises:
-        ConfigError: it has no maps of features, as transformers.
+        ConfigError: it has no feature maps, such as a transformer.
     """
     children = dict(model.named_children())
     if "layer4" in children:
@@ -123,13 +123,13 @@ def _up_to_last_map(model: nn.Module, name: str) -> dict[str, nn.Module]:
 
 
 def stages(model: nn.Module, name: str) -> Stages:
-    """The stages of a torchvision classifier; weights are shared with it.
+    """The stages of a torchvision classifier; they share its weights.
 
     Args:
         model: model of the ResNet, VGG (up to each pooling), ConvNeXt or EfficientNet family.
         name: name of the architecture, for the message.
     Raises:
-        ConfigError: it has no maps of features, as transformers.
+        ConfigError: it has no feature maps, such as a transformer.
     """
     children = _up_to_last_map(model, name)
     if any(isinstance(child, nn.MaxPool2d) for child in children.values()) and "layer4" not in children:
@@ -144,7 +144,7 @@ def stages(model: nn.Module, name: str) -> Stages:
 
 
 SMALLEST_PART = 4
-"""Least number of pictures of a part."""
+"""Minimum number of pictures of a part."""
 
 
 def in_parts(work: Callable[[ByteArray], FloatArray], batch: ByteArray, device: str = "cpu") -> FloatArray:
@@ -169,7 +169,7 @@ class FromBytes(nn.Module):
     """Backbone with bytes as input, normalised with ImageNet's mean and deviation."""
 
     def __init__(self, network: nn.Module) -> None:
-        """Cover a backbone.
+        """Wrap a backbone.
 
         Args:
             network: (B, 3, H, W) normalised → (B, F), or (B, P, F) of a grid.
@@ -178,10 +178,10 @@ class FromBytes(nn.Module):
         self.network = network
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """(B, H, W, 3) bytes → what the backbone makes of them.
+        """(B, H, W, 3) bytes → output of the backbone.
 
         Raises:
-            ShapeError: not such a batch.
+            ShapeError: the batch has another shape or type.
         """
         if pixels.ndim != 4 or pixels.shape[-1] != 3 or pixels.dtype != torch.uint8:
             raise ShapeError(
@@ -192,7 +192,9 @@ class FromBytes(nn.Module):
 
 
 class DrawingNet(nn.Module):
-    """Four strided convolutions, then mean and maximum over places; for small drawings, from scratch."""
+    """Four strided convolutions, then mean and maximum over positions; for small drawings, trained from
+    scratch.
+    """
 
     width = 384
 
@@ -232,10 +234,10 @@ class CellColours(nn.Module):
 
 
 class Grid(nn.Module):
-    """A map of features as places in reading order."""
+    """A feature map as a list of positions, row by row."""
 
     def __init__(self, body: nn.Module) -> None:
-        """Take what makes the map.
+        """Wrap the layers that compute the map.
 
         Args:
             body: (B, 3, H, W) normalised → (B, F, h, w).
@@ -245,7 +247,7 @@ class Grid(nn.Module):
 
     @property
     def width(self) -> int:
-        """F: 2048 of ResNet-50 and its larger kin, 512 of a VGG."""
+        """F: 2048 for ResNet-50 and larger ResNets, 512 for a VGG."""
         return [part for part in self.body.modules() if isinstance(part, nn.Conv2d)][-1].out_channels
 
     def forward(self, values: Tensor) -> Tensor:
@@ -255,19 +257,19 @@ class Grid(nn.Module):
 
 
 def grid_of(model: nn.Module, name: str) -> Grid:
-    """A torchvision classifier up to its last map of features; weights are shared with it.
+    """A torchvision classifier up to its last feature map; it shares the weights.
 
     Args:
         model: model of the ResNet, VGG, ConvNeXt or EfficientNet family.
         name: name of the architecture, for the message.
     Raises:
-        ConfigError: it has no such map, as transformers.
+        ConfigError: it has no such map, such as a transformer.
     """
     return Grid(nn.Sequential(OrderedDict(_up_to_last_map(model, name))))
 
 
 class DrawingGrid(nn.Module):
-    """The convolutions of `DrawingNet`, every place kept."""
+    """The convolutions of `DrawingNet` with all positions."""
 
     width = DrawingNet.width // 2
 
@@ -374,10 +376,10 @@ def architecture(name: str) -> str:
 
 
 def last_linear(model: nn.Module, name: str) -> tuple[str, nn.Module, str, int]:
-    """The last layer of a classifier: its full name, the module that holds it, under which name, and F.
+    """The last layer of a classifier: its full name, its parent module and its name there, and F.
 
     Raises:
-        ConfigError: it ends without a linear layer.
+        ConfigError: the last layer is not linear.
     """
     linears = [key for key, module in model.named_modules() if isinstance(module, nn.Linear)]
     if not linears:
@@ -390,7 +392,7 @@ def last_linear(model: nn.Module, name: str) -> tuple[str, nn.Module, str, int]:
 
 @dataclass(frozen=True)
 class Backbone:
-    """A classifier cut before its last layer.
+    """A classifier without its last layer.
 
     Attributes:
         network: (B, 3, H, W) normalised → (B, F) pooled features, in evaluation mode.
@@ -440,8 +442,8 @@ def build(name: str, state: Mapping[str, Tensor], where: str) -> Backbone:
 class PixelEncoder:
     """A torchvision backbone as an image encoder.
 
-    Spaces: ``visual``, the pooled features; ``labels``, where the file has a classifier whose class
-    names are known.
+    Spaces: ``visual``, the pooled features; and ``labels``, if the file has a classifier with known class
+    names.
     """
 
     def __init__(
@@ -461,11 +463,10 @@ class PixelEncoder:
             name: architecture.
             backbone: see `build`.
             sha256: SHA-256 of the weight file.
-            conse: turns probabilities of the backbone's classes into the space of sentences; None leaves
-                ``labels`` out.
-            precision: ``bfloat16`` and ``float16`` multiply in half the bits, add in float32.
-            device: torch device that computes.
-            engine: what makes pooled features on a CPU.
+            conse: converts class probabilities to the space of sentences; None omits ``labels``.
+            precision: precision of products with ``bfloat16`` and ``float16``; sums are float32.
+            device: torch device.
+            engine: engine that computes pooled features on a CPU.
         """
         from limner.encoders.openvino import Quickest
 
@@ -495,34 +496,34 @@ class PixelEncoder:
         """(B, 224, 224, 3) bytes → vectors and the five most probable classes.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
             NumericsError: a feature is not finite.
         """
         features = self.features(batch)
         spaces = {"visual": unit_rows(self.name, features)}
         if self._head is None or self._conse is None:
             return ImageVectors(spaces)
-        # The classifier runs in float32, whatever made the features.
+        # The classifier runs in float32, whichever engine computed the features.
         logits = nn.functional.linear(torch.from_numpy(features), *self._head)
         probabilities: FloatArray = torch.softmax(logits, dim=1).numpy()
         spaces["labels"] = self._conse.vectors(probabilities)
         return ImageVectors(spaces, self._conse.labels(probabilities))
 
     def features(self, batch: ByteArray) -> FloatArray:
-        """(B, 224, 224, 3) bytes → (B, F) pooled features as they leave the backbone, not of unit length.
+        """(B, 224, 224, 3) bytes → (B, F) pooled features of the backbone, not normalised to unit length.
 
         For training on stored features, where the length of a feature carries information.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
         """
         return self._pooled(checked(self.name, batch))
 
     def grid(self, batch: ByteArray) -> FloatArray:
-        """(B, 224, 224, 3) bytes → (B, P, F) features of every place of the last map, in reading order.
+        """(B, 224, 224, 3) bytes → (B, P, F) features of every position of the last map, row by row.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
             ConfigError: the backbone has no such map.
         """
         return self._run(batch, grid_of(self._network, self.name), self._precision)
@@ -531,7 +532,7 @@ class PixelEncoder:
         """(B, 224, 224, 3) bytes → (B, F) means and deviations of the maps of all stages.
 
         Raises:
-            ShapeError: not B such squares.
+            ShapeError: the batch has another shape.
             ConfigError: the backbone has no such maps.
         """
         return self._run(batch, stages(self._network, self.name), self._precision)
@@ -553,7 +554,7 @@ def to_device(batch: ByteArray, device: str) -> Tensor:
 def normalised(
     pixels: Tensor, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
 ) -> Tensor:
-    """(B, H, W, 3) bytes → (B, 3, H, W) float32, for mean and deviation of pictures at large 0 and 1.
+    """(B, H, W, 3) bytes → (B, 3, H, W) float32 with mean 0 and deviation 1 over ImageNet.
 
     The result keeps the bytes' memory order, which is torch's channels-last: nothing is transposed.
     """

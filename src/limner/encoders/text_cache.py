@@ -77,18 +77,17 @@ class Turns:
 
 
 class RecentTexts(_Cached):
-    """Keeps the vectors of the last portions of text in memory; may be called by threads.
+    """Caches the vectors of the last portions of text in memory; thread-safe.
 
-    Of a portion that is asked for anew, in which a few texts have changed, these alone are encoded. Only
-    vectors and their texts are kept, up to `ROWS` of them, or those of one longer portion; the oldest go
-    first.
+    If a portion is requested again with a few texts changed, only these are encoded. Up to `ROWS` vectors and
+    their texts are cached, or those of one longer portion; the oldest are dropped first.
     """
 
     def __init__(self, encoder: TextEncoder, *, together: bool = False) -> None:
-        """Take the encoder.
+        """Wrap an encoder.
 
         Args:
-            encoder: what encodes; by one thread at a time.
+            encoder: the encoder; used by one thread at a time.
             together: whether the vector of a text depends on the others of its portion, which is then encoded
                 as a whole.
         """
@@ -97,7 +96,7 @@ class RecentTexts(_Cached):
         self._lock, self._turns, self._together = threading.Lock(), Turns(), together
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Encode N texts as (N, D) float32 rows of unit length, not to be written to."""
+        """Encode N texts as (N, D) float32 rows of unit length, which must not be changed."""
         key = hashlib.sha256(repr(list(texts)).encode("utf-8", "surrogatepass")).digest()
         rows = self._kept(key)
         if rows is not None:
@@ -138,18 +137,18 @@ class RecentTexts(_Cached):
 
 
 class KeptTexts(_Cached):
-    """Keeps the vectors of texts that are asked for every epoch, those of validation, in memory.
+    """Caches the vectors of texts that are requested every epoch, those of validation, in memory.
 
-    They are kept in the portions they are asked for in: the last bits of a vector depend on the texts that
-    are encoded with it. Never more rows are kept than there are texts, D float32 each; the oldest go first.
+    They are cached in the portions in which they are requested, because the last bits of a vector depend on
+    the batch. There are never more rows than texts, D float32 each; the oldest are dropped first.
     """
 
     def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
-        """Take the encoder.
+        """Wrap an encoder.
 
         Args:
-            encoder: frozen.
-            texts: whose vectors are kept; those of others are not.
+            encoder: a frozen encoder.
+            texts: texts whose vectors are cached.
         """
         super().__init__(encoder)
         self._texts, self._most = frozenset(texts), len(texts)
@@ -169,14 +168,14 @@ class KeptTexts(_Cached):
 
 
 class StoredTexts(_Cached):
-    """Keeps the vectors of all texts in a file, so that a run that goes on need not wait for them."""
+    """Stores the vectors of all texts in a file, so that a resumed run need not compute them again."""
 
     def __init__(self, encoder: TextEncoder, folder: Path) -> None:
         """Wrap an encoder, and read its vectors from the folder.
 
         Args:
-            encoder: frozen.
-            folder: folder of the file; made when the first vectors are written. A damaged file is made again.
+            encoder: a frozen encoder.
+            folder: folder of the file, created with the first vectors. A damaged file is replaced.
         """
         super().__init__(encoder)
         self._file = folder / f"texts-{encoder.name}-{encoder.fingerprint[:12]}.npz"

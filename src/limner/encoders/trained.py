@@ -1,7 +1,7 @@
 """Trained runs as encoders of a library: their interface, and how they are opened.
 
-Who trains models says in the group `GROUP` of its package's entry points what opens them; whoever only
-illustrates imports none of it.
+A package that trains models names the functions that open them in its entry-point group `GROUP`; illustrating
+imports none of it.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class TrainedRun(Protocol):
 
     @property
     def folder(self) -> Path:
-        """Of the run."""
+        """Folder of the run."""
 
     @property
     def model(self) -> TrainedModel:
-        """In evaluation mode."""
+        """The model, in evaluation mode."""
 
     @property
     def system(self) -> str:
@@ -65,11 +65,11 @@ class TrainedRun(Protocol):
 
     @property
     def space(self) -> str:
-        """Space of a library that holds its vectors."""
+        """Vector space of the run in a library."""
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the model and of how a picture reaches it."""
+        """Hash of the model and of its preprocessing."""
 
     @property
     def stories(self) -> bool:
@@ -84,7 +84,7 @@ class TrainedRun(Protocol):
 
 
 GROUP, OPEN, EXPORT = "limner.runs", "open", "export"
-"""The entry points that open runs, and write one as a file of the encoder base."""
+"""Entry points that open runs, and write one as a file of the encoder base."""
 
 
 class OpenRuns(Protocol):
@@ -103,11 +103,11 @@ def trained_runs(
 
     Args:
         model: the run or its folder; None for none.
-        metric: likewise.
+        metric: same-document metric or its folder; None for none.
         device: device of runs that are opened here, see `limner.devices.device_of`.
     Raises:
         MissingError: no installed package opens runs, or there is none in a folder.
-        ConfigError: an argument is no run, or a run of the other kind.
+        ConfigError: an argument is not a run, or is a run of the other kind.
         CheckpointError: a run cannot be loaded.
     """
     if model is None and metric is None:
@@ -120,18 +120,18 @@ def export_run(run: Path, file: Path) -> BaseCard:
     """Write a trained run as a file of the encoder base.
 
     Args:
-        run: its folder.
+        run: folder of the run.
         file: file, ending in ``.safetensors``; an existing one is replaced.
     Raises:
         MissingError: no installed package trains runs.
-        LimnerError: as `limner.research.runs.export.export_base`.
+        LimnerError: see `limner.research.runs.export.export_base`.
     """
     card: BaseCard = _offered(EXPORT)(run, file)
     return card
 
 
 def _offered(name: str) -> Any:  # noqa: ANN401
-    from importlib.metadata import entry_points  # as the runs themselves, what few libraries need
+    from importlib.metadata import entry_points  # needed by few libraries, like the runs themselves
 
     found = entry_points(group=GROUP, name=name)
     if not found:

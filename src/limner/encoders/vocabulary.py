@@ -30,8 +30,8 @@ _MARKS = re.compile(r'([,.;()?!&%:*"])')
 def release_tokens(text: str) -> list[str]:
     r"""Split a text like the CMCM release.
 
-    ``\xa0``, ``\t`` and ``\n`` are those characters spelt out with a backslash, as the release has them; real
-    tabs, no-break spaces and line breaks stay inside tokens, and an outer space gives an empty token.
+    ``\xa0``, ``\t`` and ``\n`` are written out with a backslash, as in the release; real tabs, no-break
+    spaces and line breaks stay inside tokens, and a leading or trailing space gives an empty token.
 
     Source: the release of CMCM 2022; docs/methods/data.md §5.1.
     """
@@ -62,7 +62,7 @@ class Vocabulary:
     """Words and their numbers: 0 is padding, 1 any unknown word, words count from 2.
 
     Attributes:
-        words: (V − 2,) distinct, in the order of their numbers.
+        words: (V − 2,) distinct words, in the order of their numbers.
         tokeniser: name of the tokeniser.
     """
 
@@ -70,7 +70,7 @@ class Vocabulary:
     tokeniser: TokeniserName = "default"
 
     def __post_init__(self) -> None:
-        """Reject a word that comes twice."""
+        """Reject duplicate words."""
         if len(self._numbers) != len(self.words):
             raise DataError(
                 f"vocabulary: {len(self.words) - len(self._numbers)} words come twice; each needs its own"
@@ -84,7 +84,7 @@ class Vocabulary:
     def build(
         cls, train_texts: Iterable[str], tokeniser: TokeniserName = "default", min_count: int = 1
     ) -> "Vocabulary":
-        """The words of the training texts, most frequent first, then in order of the alphabet.
+        """Build the vocabulary of the training texts, most frequent words first, then alphabetically.
 
         Args:
             train_texts: texts of the training split only.
@@ -118,13 +118,14 @@ class Vocabulary:
     def batch(
         self, texts: Sequence[str], max_length: int
     ) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-        """Numbers of several texts, padded at the end and cut to a length.
+        """Numbers of several texts, truncated and padded at the end.
 
         Args:
-            texts: B of them.
-            max_length: T at most; at least 1.
+            texts: B texts.
+            max_length: maximum T; at least 1.
         Returns:
-            (B, T) int64 numbers, T the longest row after the cut, and (B,) int64 lengths in 1…T.
+            (B, T) int64 numbers, where T is the length of the longest truncated row, and (B,) int64 lengths
+            in 1…T.
         """
         rows = [self.numbers(text)[:max_length] for text in texts]
         lengths = np.array([len(row) for row in rows], np.int64)

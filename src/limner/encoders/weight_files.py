@@ -1,7 +1,7 @@
 """Weight files: lookup, and reading of tensors.
 
-The only file reading of `limner.encoders`, so that every encoder gets its tensors checked the same
-way: no pickled code, strict keys, finite values.
+The only module of `limner.encoders` that reads weights, so that all tensors are checked in the same way: no
+pickled code, strict keys, finite values.
 """
 
 from __future__ import annotations
@@ -51,8 +51,7 @@ class WeightFile:
 
     Attributes:
         path: path of the file.
-        origin: which place of the lookup it was found in: given, LIMNER_WEIGHTS, torch hub cache,
-            open_clip cache or package.
+        origin: where it was found: given, LIMNER_WEIGHTS, torch hub cache, open_clip cache or package.
     """
 
     path: Path
@@ -87,7 +86,7 @@ class SentenceFiles:
 
 
 def hub_folder() -> Path:
-    """Checkpoint folder of torch hub, by the rules of ``torch.hub.get_dir`` and without torch."""
+    """Checkpoint folder of torch hub, determined like ``torch.hub.get_dir`` but without torch."""
     cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
     home = os.environ.get("TORCH_HOME", str(Path(cache) / "torch"))
     return Path(home).expanduser() / "hub" / "checkpoints"
@@ -102,15 +101,15 @@ def named_places() -> list[Path]:
     places = [Path(word).expanduser() for word in os.environ.get(VARIABLE, "").split(os.pathsep) if word]
     for place in places:
         if not place.exists():
-            raise MissingError(f"${VARIABLE}: {place} does not exist; mend or unset the variable")
+            raise MissingError(f"${VARIABLE}: {place} does not exist; correct or unset the variable")
     return places
 
 
 def belongs_to(path: Path, name: str) -> bool:
     """Whether a file is named after an architecture.
 
-    The stem must be the name itself or go on with ``-``, ``_`` or ``.``: ``resnet50.safetensors``,
-    ``resnet50-0676ba61.pth`` and ``resnet50_mine.pt`` are of ``resnet50``, ``resnet50x.pth`` is not.
+    The stem must be the name itself or continue with ``-``, ``_`` or ``.``: ``resnet50.safetensors``,
+    ``resnet50-0676ba61.pth`` and ``resnet50_mine.pt`` belong to ``resnet50``, ``resnet50x.pth`` does not.
     """
     stem, wanted = path.stem.lower(), name.lower()
     return path.suffix.lower() in SUFFIXES and (
@@ -135,11 +134,11 @@ def find(name: str, given: Path | None = None, official: str = "", *, published:
     Args:
         name: architecture, such as ``resnet50``.
         given: a file of any name, or a folder searched by `belongs_to`.
-        official: file name that its publisher uses, preferred where a place holds several.
+        official: its publisher's file name, preferred if a folder contains several files.
         published: whether 'limner models get' knows it.
     Raises:
-        MissingError: none exists; the message says what to run.
-        CheckpointError: a place holds several and none of them is the obvious one.
+        MissingError: there is none; the message says what to run.
+        CheckpointError: a folder contains several candidates and none is the obvious one.
     """
     if given is not None:
         if given.is_file():
@@ -164,10 +163,10 @@ def find_clip(architecture: str, given: Path | None = None, known: Sequence[str]
     Args:
         architecture: open_clip's name.
         given: see `find`.
-        known: all of open_clip's names, so that a name is not taken for a longer one.
+        known: all of open_clip's names, so that a name is not mistaken for a longer one.
     Raises:
         MissingError: there are none.
-        CheckpointError: several and none of them is the obvious one.
+        CheckpointError: there are several candidates and none is the obvious one.
     """
     try:
         return find(architecture, given)
@@ -207,7 +206,7 @@ def _cached_clip() -> list[tuple[str, Path]]:
 
 
 def _one_snapshot(architecture: str, cached: list[Path]) -> Path:
-    """The only cached model, safetensors before pickle; several models are for the user to tell apart."""
+    """The only cached model, safetensors before pickle; if there are several, the user must choose."""
     if len({path.parents[2] for path in cached}) > 1:
         names = ", ".join(sorted({path.parents[2].name for path in cached}))
         raise CheckpointError(
@@ -217,14 +216,14 @@ def _one_snapshot(architecture: str, cached: list[Path]) -> Path:
 
 
 def hf_folder() -> Path:
-    """Model cache of Hugging Face, by the rules of ``huggingface_hub`` and without it."""
+    """Model cache of Hugging Face, determined like ``huggingface_hub`` but without it."""
     cache = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache"))
     home = Path(os.environ.get("HF_HOME", str(cache / "huggingface")))
     return Path(os.environ.get("HF_HUB_CACHE", str(home / "hub"))).expanduser()
 
 
 def _obvious(name: str, found: list[Path], official: str) -> Path:
-    """Choose among several files: NAME itself, then the publisher's file name."""
+    """Choose among several files: NAME itself, or else the publisher's file name."""
     for choice in (
         found,
         [path for path in found if path.stem.lower() == name.lower()],
@@ -239,15 +238,15 @@ def _obvious(name: str, found: list[Path], official: str) -> Path:
 
 
 def read_state(file: WeightFile) -> dict[str, Tensor]:
-    """Parameter name → tensor from a safetensors file or a torch archive, without running its code.
+    """Read parameter name → tensor from a safetensors file or a torch archive, without running its code.
 
-    Of a checkpoint that keeps its parameters under ``state_dict``, beside an epoch and the like, these are
-    taken; ``module.`` before all names, which torch's DataParallel leaves, is cut off.
+    If a checkpoint has its parameters under ``state_dict``, next to an epoch and the like, these are used;
+    the prefix ``module.`` of torch's DataParallel is removed.
 
     Raises:
         MissingError: the file cannot be opened.
-        CheckpointError: it is damaged, holds anything but named tensors, would run code, or holds
-            values that are not finite.
+        CheckpointError: it is damaged, contains anything but named tensors, would run code, or has values
+            that are not finite.
     """
     import torch
     from safetensors.torch import load_file
@@ -287,7 +286,7 @@ def _reading(path: Path, *, safe: bool = True) -> Iterator[None]:
         raise MissingError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
     except MemoryError:
         raise
-    # A hostile or torn file can make its reader fail in any way; whatever it is, nothing was loaded.
+    # A malicious or damaged file can make its reader fail in any way; nothing has been loaded then.
     except Exception as error:
         if not safe:
             raise CheckpointError(
@@ -299,7 +298,7 @@ def _reading(path: Path, *, safe: bool = True) -> Iterator[None]:
 
 
 class Arrays(Mapping[str, NDArray[Any]]):
-    """Parameter name → array of a safetensors file, each read when it is asked for; torch plays no part.
+    """Parameter name → array of a safetensors file, each read when requested, without torch.
 
     Attributes:
         metadata: metadata of the file.
@@ -318,7 +317,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
             self.metadata: dict[str, str] = file.metadata() or {}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """A copy of one parameter.
+        """Copy of one parameter.
 
         Raises:
             KeyError: the name is unknown.
@@ -359,7 +358,7 @@ class Arrays(Mapping[str, NDArray[Any]]):
 
 
 def load_strictly(model: nn.Module, state: Mapping[str, Tensor], where: str) -> None:
-    """Load parameters into a model with strict keys, floating ones in float32.
+    """Load parameters into a model with strict keys, floating-point ones as float32.
 
     Raises:
         CheckpointError: a key is missing, unknown, or of another shape.
@@ -421,7 +420,7 @@ def save_half(files: SentenceFiles, path: Path) -> None:
 
     Args:
         files: files of the published model, see `read_sentence_files`.
-        path: ends in ``.safetensors``.
+        path: path ending in ``.safetensors``.
     """
     half = {
         name: value.astype(np.float16) if value.dtype.kind == "f" else value
@@ -431,10 +430,10 @@ def save_half(files: SentenceFiles, path: Path) -> None:
 
 
 def read_sentence_files(folder: Path) -> SentenceFiles:
-    """Read a sentence encoder's folder in the layout of Hugging Face.
+    """Read a sentence encoder's folder in Hugging Face's layout.
 
     Raises:
-        MissingError: one of its files is not there.
+        MissingError: one of its files is missing.
         CheckpointError: a file is damaged.
     """
     try:

@@ -284,8 +284,8 @@ def export(board: Board, out: Path, *, overwrite: bool = False, plan: Plan | Non
 
     Raises:
         ConfigError: the extension is unknown, or the format does not have that layout or page size.
-        DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the
-            storyboard's steps are not those of its story; a picture is not there or unreadable.
+        DataError: `out` is a folder, exists without `overwrite` or is one of the pictures; the storyboard's
+            steps are not those of its story; a picture is missing or unreadable.
         MissingError: the folder of `out` does not exist.
     """
     out = Path(out)

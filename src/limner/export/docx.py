@@ -1,7 +1,7 @@
-"""The storyboard as a Word document: headings, lists, tables, links and pictures as Word's own.
+"""The storyboard as a Word document, with Word's own headings, lists, tables, links and pictures.
 
-For editors and teachers who go on in a word processor. Every paragraph says which way it runs and in which
-language it is; pictures are scaled to the page and carry alternative texts.
+For editors and teachers who continue in a word processor. Every paragraph states its direction and language;
+pictures are scaled to the page and have alt text.
 """
 
 import io
@@ -31,10 +31,10 @@ from limner.text.document import writing_direction
 
 SERIF = "Georgia"
 CODE = "HTML Preformatted"
-"""Word's own style of code."""
+"""Word's built-in style for code."""
 TWIPS, INDENT_MM, DEEPEST = 360, 6.35, 9
-"""How far a list inside another is set in, in Word's unit and in mm, and levels of lists at most."""
-# Letters of other scripts have a font, a size and a weight of their own, which Word takes from elsewhere.
+"""Indentation of a nested list in Word's unit and in mm, and maximum number of levels."""
+# Letters of other scripts have a font, a size and a weight of their own, which Word stores separately.
 _COMPLEX_FONTS = {
     **dict.fromkeys(
         ("as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "or", "pa", "sa", "si", "ta", "te"), "Nirmala UI"
@@ -42,7 +42,7 @@ _COMPLEX_FONTS = {
     **dict.fromkeys(("km", "lo", "th"), "Leelawadee UI"),
     "my": "Myanmar Text",
 }
-"""Language of a script that Word calls complex, from left to right → its font; else Times New Roman."""
+"""Language of a left-to-right script that Word calls complex → its font; otherwise Times New Roman."""
 _EAST_ASIAN_FONTS = {"ja": "Yu Mincho", "ko": "Batang", "zh": "SimSun", "zh-hant": "PMingLiU"}
 _RIGHT = {"R", "AL"}
 _AFTER_SIZE = (
@@ -91,7 +91,7 @@ _AFTER_VISUAL = (
     "w:tblCellMar",
     "w:tblLook",
 )
-"""What the format wants to stand after the size of complex scripts, a direction, and that of a table."""
+"""Elements that the format requires after the size of complex scripts, a direction, and that of a table."""
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
@@ -99,11 +99,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .docx file; checked by the caller.
-        plan: what it shows, and how.
+        out: the .docx file; the caller has made sure that it may be written.
+        plan: content and layout.
 
     Raises:
-        DataError: a picture is not there or cannot be read.
+        DataError: a picture is missing or cannot be read.
     """
     made = _Document(board, plan)
     made.fill()
@@ -134,7 +134,7 @@ class _Document:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
-        # python-docx states its own template's, of 2013.
+        # otherwise python-docx states those of its own template of 2013
         self.date = properties.created = properties.modified = made_at()
         properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
@@ -190,7 +190,7 @@ class _Document:
         rest.space_after, rest.line_spacing = Pt(7), 1.3
 
     def fill(self) -> None:
-        """Write everything."""
+        """Write all content."""
         story = self.board.story
         self.paragraph(Passage(text=carried(story.title.strip() or story.id)), "Title")
         if story.author.strip():
@@ -210,13 +210,13 @@ class _Document:
             self.plain(how_made(self.board))
 
     def step(self, leaf: Leaf) -> None:
-        """One step: in a recipe beside its pictures, in a book on a page of its own."""
+        """Write one step: in a recipe next to its pictures, in a book on a page of its own."""
         if self.layout == "book":
             self.file.add_page_break()
         if self.layout != "recipe" or not leaf.pictures:
             self.title(leaf)
             room = self.width, self.height * (0.62 if self.layout == "book" else 0.42)
-            if _is_item(leaf):  # before it, they would be those of the item before
+            if _is_item(leaf):  # before the item, they would belong to the previous one
                 self.words(leaf)
                 self.pictures(leaf, *room)
             else:
@@ -242,14 +242,14 @@ class _Document:
         self.paragraph(Passage(), "Normal").paragraph_format.space_after = Pt(0)
 
     def title(self, leaf: Leaf) -> None:
-        """The title of a step, where it has one, and beside reasons its number."""
+        """Write the title of a step, if it has one, and its number if reasons are included."""
         if leaf.title:
             heading = self.paragraph(Passage(text=carried(leaf.title)), _heading(leaf.level))
             if leaf.number is not None and self.plan.with_reasons:
                 self.run(heading, f"{leaf.number}. ", first=True).font.color.rgb = RGBColor(*RUBRIC)
 
     def words(self, leaf: Leaf) -> None:
-        """The words of a step, and its reasons where they are wanted."""
+        """Write the text of a step, and its reasons if they are included."""
         parts = list(leaf.body)
         if _is_item(leaf):
             item = {"kind": "item", "number": leaf.number, "depth": 1}
@@ -265,19 +265,19 @@ class _Document:
                 self.plain(line)
 
     def plain(self, text: str) -> None:
-        """A line about the making, in English."""
+        """Write a line about how the storyboard was made, in English."""
         line = self.place.add_paragraph(style="Caption")
         line.add_run(carried(text))
 
     def pictures(self, leaf: Leaf, width_mm: float, height_mm: float) -> None:
-        """The pictures of a step, each with its caption."""
+        """Write the pictures of a step, each with its caption."""
         for shown in leaf.pictures:
             tall = height_mm / len(leaf.pictures)
             copy = fit(shown, leaf.where, self.plan, (width_mm, tall))
             self.image(copy, shown.alt, width_mm, tall, shown.caption)
 
     def image(self, copy: Copy, alt: str, width_mm: float, height_mm: float, said: str) -> None:
-        """A picture in a paragraph of its own, and its caption below it."""
+        """Write a picture in a paragraph of its own, with its caption below."""
         line = self.place.add_paragraph()
         line.alignment = WD_ALIGN_PARAGRAPH.CENTER
         line.paragraph_format.keep_with_next = True
@@ -291,7 +291,7 @@ class _Document:
             caption.alignment = WD_ALIGN_PARAGRAPH.CENTER
 
     def boxed(self, parts: Sequence[Part]) -> None:
-        """Parts in a box on a ground of their own."""
+        """Write parts in a box with a background."""
         cell = self.file.add_table(rows=1, cols=1).rows[0].cells[0]
         shade = OxmlElement("w:shd")
         for name, value in (
@@ -307,7 +307,7 @@ class _Document:
         self.paragraph(Passage(), "Normal").paragraph_format.space_after = Pt(0)
 
     def parts(self, parts: Sequence[Part]) -> None:
-        """Parts, in order."""
+        """Write parts, in order."""
         for part in parts:
             for own in part.pictures:
                 copy = fit_own(own, self.plan, (self.width, self.height * 0.4), self.warnings)
@@ -316,7 +316,7 @@ class _Document:
             self.part(part)
 
     def part(self, part: Part) -> Any | None:  # noqa: ANN401
-        """One part; returns its paragraph, where it is one."""
+        """Write one part; returns its paragraph, if it is one."""
         if part.kind == "table":
             self.table(part)
             return None
@@ -348,7 +348,7 @@ class _Document:
         return line
 
     def table(self, part: Part) -> None:
-        """A table; its head is repeated on every page."""
+        """Write a table; its header is repeated on every page."""
         columns = max(map(len, part.rows))
         grid = self.place.add_table(rows=len(part.rows), cols=columns)
         grid.style = "Table Grid"
@@ -368,7 +368,7 @@ class _Document:
         self.paragraph(Passage(), "Normal").paragraph_format.space_after = Pt(0)
 
     def paragraph(self, passage: Passage, style: str) -> Any:  # noqa: ANN401
-        """A paragraph with the marks of its words, in the language and direction of the story."""
+        """Write a formatted paragraph, in the language and direction of the story."""
         line = self.place.add_paragraph(style=self.file.styles[style])
         beside = style in ("Title", "Subtitle", "Caption")
         if self.rtl if beside else self.runs_left(passage):
@@ -397,7 +397,9 @@ class _Document:
         return line
 
     def runs_left(self, part: Passage) -> bool:
-        """Whether a paragraph runs from right to left: by its own letters where they all, or most, say so."""
+        """Whether a paragraph runs from right to left: by its own letters if they are all, or mostly, of one
+        direction.
+        """
         if isinstance(part, Part) and part.kind == "code":
             return False
         if not self.rtl:
@@ -406,12 +408,12 @@ class _Document:
         return bool(_RIGHT & classes) or "L" not in classes
 
     def turned(self, grid: Any) -> None:  # noqa: ANN401
-        """The columns of a table, from right to left where the story is."""
+        """Reverse the columns of a table if the story runs from right to left."""
         if self.rtl:
             grid._tbl.tblPr.insert_element_before(OxmlElement("w:bidiVisual"), *_AFTER_VISUAL)
 
     def run(self, line: Any, words: str, *, first: bool = False) -> Any:  # noqa: ANN401
-        """Words of a paragraph, at its end or before all others."""
+        """Add text to a paragraph, at its end or before everything else."""
         made = line.add_run(words)
         properties = made._r.get_or_add_rPr()
         in_rtl = line._p.pPr is not None and line._p.pPr.find(qn("w:bidi")) is not None
@@ -429,10 +431,10 @@ class _Document:
 
 
 class _Lists:
-    """Lists of Word's own; each numbered one counts from the author's number."""
+    """Lists in Word's own form; each numbered one starts at the author's number."""
 
     def __init__(self, numbering: Any) -> None:  # noqa: ANN401
-        """Add what lists look like to a document."""
+        """Add list definitions to a document."""
         self.numbering = numbering
         first = numbering.find(qn("w:num"))
         known = [int(one.get(qn("w:abstractNumId"))) for one in numbering.findall(qn("w:abstractNum"))]
@@ -451,10 +453,10 @@ class _Lists:
             )
             numbering.append(look) if first is None else first.addprevious(look)
         self.bullets = numbering.add_num(self.looks["bullet"]).numId
-        self.open: dict[int, tuple[int, int]] = {}  # level → list, and the number that is next in it
+        self.open: dict[int, tuple[int, int]] = {}  # level → list, and the next number in it
 
     def count(self, place: Any, part: Part) -> None:  # noqa: ANN401
-        """Make a paragraph an item, of the list that goes on or of a new one."""
+        """Make a paragraph an item, of the current list or of a new one."""
         level = min(DEEPEST, max(1, part.depth)) - 1
         self.open = {one: due for one, due in self.open.items() if one <= level}
         own, due = self.open.pop(level, (self.bullets, None))
@@ -480,12 +482,12 @@ def _hex(colour: tuple[int, int, int]) -> str:
 
 
 def _heading(level: int) -> str:
-    """The style of a heading: Word counts those below the title from 1."""
+    """Style of a heading: Word counts levels below the title from 1."""
     return f"Heading {max(1, level - 1)}"
 
 
 def _set_size(font: Any, points: float) -> None:  # noqa: ANN401
-    """The size of letters of all scripts; python-docx sets that of some alone."""
+    """Set the size of letters of all scripts; python-docx sets only that of some."""
     font.size = Pt(points)
     properties = font._element.rPr
     for old in properties.findall(qn("w:szCs")):
@@ -496,13 +498,13 @@ def _set_size(font: Any, points: float) -> None:  # noqa: ANN401
 
 
 class _Cell:
-    """A cell of a table, whose first paragraph is there already."""
+    """A table cell, which already has its first paragraph."""
 
     def __init__(self, cell: Any) -> None:  # noqa: ANN401
         self.cell, self.used = cell, False
 
     def add_paragraph(self, style: Any = None) -> Any:  # noqa: ANN401
-        """A further paragraph, or the first."""
+        """Return the first paragraph, or add another one."""
         if self.used:
             return self.cell.add_paragraph(style=style)
         self.used = True
@@ -512,6 +514,6 @@ class _Cell:
         return line
 
     def add_table(self, rows: int, cols: int) -> Any:  # noqa: ANN401
-        """A table inside the cell."""
+        """Add a table inside the cell."""
         self.used = True
         return self.cell.add_table(rows, cols)

@@ -1,7 +1,7 @@
 """The storyboard as one self-contained web page: an illustrated book, with its reasons a click away.
 
-It is the main thing a reader gets, so it must open anywhere, for ever, offline: style and pictures
-are inside, scripts and requests are forbidden by its own policy. It chooses no picture and keeps none.
+It must open anywhere, offline and for a long time: styles and pictures are inside, and its own policy forbids
+scripts and requests. It chooses no picture and stores none.
 """
 
 import re
@@ -40,7 +40,7 @@ from limner.templates import environment, forbidden, policy
 
 @dataclass(frozen=True)
 class PagePart:
-    """A part of a text that is shown alike.
+    """A part of a text with uniform formatting.
 
     Attributes:
         text: the part.

@@ -15,7 +15,7 @@ from limner.templates import carried
 from limner.text.plain import marker_of, names_supplies
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
-"""Colours of print: text, secondary text, marks, and the background of a box."""
+"""Print colours: text, secondary text, marks, and the background of a box."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Leaf:
         position: number of the step, from 1.
         number: the author's number of the step, or None.
         where: name for messages, such as "step 3".
-        title: its own heading, "" if it has none or stands in a group with one.
+        title: its own heading; "" if it has none or shares one with its group.
         level: level of that heading, 2 to 6.
         parts: its text, formatted as by the author.
         own: the text's own picture that is shown first, or None.
@@ -116,8 +116,8 @@ Piece = Leaf | tuple[Part, ...]
 def parts_of(text: str, parts: Sequence[Part]) -> tuple[tuple[Part, ...], int | None]:
     """Parts of a step's text, and the author's number of the step, if any.
 
-    The parts of its reader are taken where they still hold its words; else its paragraphs. The mark of an
-    item that is a step of its own is no part of its words.
+    The reader's parts are used if they still contain the step's words; otherwise its paragraphs. The marker
+    of an item that is a step of its own is not part of its words.
     """
     said = "".join(_mark(part) + part.text for part in parts[1:])
     first = parts[0] if parts else Part()
@@ -157,8 +157,8 @@ def leaves(board: Board) -> list[Leaf]:
 def pieces_of(board: Board, plan: Plan, layout: Layout | None = None) -> list[Piece]:
     """Content of an export, in order: steps, and the parts between them.
 
-    A title that several steps share heads them once. A heading right before the only step that it names is
-    the title of that step. Steps have numbers where the author numbered them, in recipes, and beside reasons.
+    A title shared by several steps precedes them once. A heading directly before the only step that it names
+    is the title of that step. Steps have numbers if the author numbered them, in recipes, and with reasons.
     """
     story = board.story
     shown = [Leaf(step, story, with_reasons=plan.with_reasons) for step in board.steps]
@@ -210,7 +210,7 @@ def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
 
 
 def language_of(story: Story) -> str:
-    """BCP 47 tag of a story: as it states, else that of most of its steps, "" if none can be told."""
+    """BCP 47 tag of a story: the stated one, or else that of most of its steps; "" if unknown."""
     if story.language:
         return story.language
     found = Counter(one.code for one in languages_of_story(story).each)
@@ -258,7 +258,7 @@ def fit(
 def fit_own(
     own: PictureRef, plan: Plan, box_mm: tuple[float, float], warnings: list[str], *, kind: str = "JPEG"
 ) -> Copy | None:
-    """A copy of a picture that the text shows between its steps; None and a warning if there is none."""
+    """Copy a picture that the text shows between its steps; None and a warning if it is not available."""
     try:
         if own.path is None:
             raise DataError(f"it {own.problem or 'is not on this machine'}")

@@ -1,8 +1,8 @@
-"""The storyboard as Markdown beside a folder of its pictures.
+"""The storyboard as Markdown, with a folder of its pictures.
 
-For editors who go on writing. A text that came as Markdown is the author's own source with pictures put in;
-any other is written as plain CommonMark with tables, escaped so that nothing in it turns into markup but what
-the author marked. Pictures are scaled copies, or the files byte for byte.
+For editors who continue writing. A Markdown text remains the author's own source with pictures inserted; any
+other is written as CommonMark with tables, escaped so that only the author's formatting becomes markup.
+Pictures are scaled copies, or the files byte for byte.
 """
 
 import hashlib
@@ -51,19 +51,19 @@ from limner.text.read import parse_story_report, take_title
 from limner.text.revise import Revision
 
 OWN = "text"
-"""Begins the name of a copy of the text's own picture, which is no picture that limner put in."""
+"""Prefix of the name of a copy of the text's own picture, which limner did not insert."""
 SHOWN_MM = (200.0, 150.0)
-"""As large as a page on a screen shows a picture."""
+"""Maximum size of a picture: that of a page on a screen."""
 
 
 class _Source(NamedTuple):
-    """What is copied.
+    """A file to copy.
 
     Attributes:
-        prefix: of the copy's name.
-        file: of the picture.
-        sha256: of its content.
-        copy: a scaled one; None copies the file as it is.
+        prefix: prefix of the copy's name.
+        file: the picture's file.
+        sha256: hash of its content.
+        copy: a scaled copy; None copies the file as it is.
     """
 
     prefix: str
@@ -73,21 +73,22 @@ class _Source(NamedTuple):
 
 
 def write(board: Board, out: Path, plan: Plan) -> Exported:
-    """Write the text and copy the chosen pictures to `<stem>_pictures/` beside it.
+    """Write the text, and copy the chosen pictures to `<stem>_pictures/` next to it.
 
     Args:
         board: the storyboard.
-        out: the .md file; checked by the caller. Where it is there, pictures that only it showed are removed.
-        plan: what it shows; with originals, the files are copied as they are.
+        out: the .md file; the caller has made sure that it may be written. If it exists, pictures that only
+            it used are removed.
+        plan: content and layout; with originals, files are copied as they are.
 
     Raises:
-        DataError: a picture is not there, or a name in the folder is taken by another file.
+        DataError: a picture is missing, or a name in the folder belongs to another file.
     """
     folder = out.with_name(out.stem + FOLDER)
     as_written = plan.include == "everything" and not plan.with_reasons
     is_source = bool(board.story.markdown) and as_written
     warnings = list(_not_said(board, out) if is_source else forbidden(board.story))
-    # All is looked up before anything is written.
+    # Everything is checked before anything is written.
     sources = _chosen(board, plan, is_source=is_source)
     if plan.include == "everything" and not is_source:
         sources |= _of_text(board, plan, warnings, of_steps=as_written)
@@ -114,7 +115,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
 
 def _chosen(board: Board, plan: Plan, *, is_source: bool) -> dict[str, _Source]:
-    """What is copied for the steps: picture → the first step that shows it, and its file."""
+    """Files to copy for the steps: picture → the first step that shows it, and its file."""
     sources: dict[str, _Source] = {}
     for leaf in leaves(board):
         for shown in _added(leaf) if is_source else leaf.pictures:
@@ -134,7 +135,7 @@ def _chosen(board: Board, plan: Plan, *, is_source: bool) -> dict[str, _Source]:
 
 
 def _of_text(board: Board, plan: Plan, warnings: list[str], *, of_steps: bool) -> dict[str, _Source]:
-    """What is copied of the text's own pictures beside those that the steps show first."""
+    """Files to copy for those of the text's own pictures that are not shown first in a step."""
     sources: dict[str, _Source] = {}
     refs = [one for part in board.story.between for one in part.pictures]
     refs += [one for leaf in leaves(board) for one in _others(leaf)] if of_steps else []
@@ -146,18 +147,18 @@ def _of_text(board: Board, plan: Plan, warnings: list[str], *, of_steps: bool) -
 
 
 def _added(leaf: Leaf) -> tuple[ShownPicture, ...]:
-    """The pictures of a step that its text does not show itself."""
+    """Pictures of a step that its text does not show itself."""
     return leaf.pictures[leaf.own is not None :]
 
 
 def _name(shown: ShownPicture, leaf: Leaf) -> str:
-    """Which copy a picture of a step is shown by; the text's own pictures have copies of their own."""
+    """Name of the copy of a step's picture; the text's own pictures have separate copies."""
     is_own = leaf.own is not None and shown is leaf.pictures[0]
     return f"given {shown.name}" if is_own else shown.name
 
 
 def _others(leaf: Leaf) -> list[PictureRef]:
-    """The text's own pictures of a step beside the one that is shown, and those on the web."""
+    """The text's own pictures of a step except the shown one, and those on the web."""
     return [
         one
         for one in leaf.text.pictures
@@ -168,7 +169,7 @@ def _others(leaf: Leaf) -> list[PictureRef]:
 def _illustrated(
     source: str, lines: Sequence[tuple[int, int] | None], board: Board, copies: dict[str, Path]
 ) -> str:
-    """A source with the pictures that were chosen after the lines of their steps."""
+    """Insert the chosen pictures into a source, after the lines of their steps."""
     end = source.count("\n") + 1
     found = []
     for leaf, own in zip(leaves(board), lines, strict=True):
@@ -177,10 +178,10 @@ def _illustrated(
 
 
 def _anew(board: Board, copies: dict[str, Path]) -> str:
-    """A text that came in another format, as an author's source with pictures put in.
+    """Write a text of another format as Markdown source with pictures inserted.
 
-    So it can be illustrated again. Where its steps are not found again in the source, pictures stand where
-    their steps are written.
+    So it can be illustrated again. If its steps are not found again in the source, pictures are placed with
+    the text of their steps.
     """
     story = board.story
     source = words_of(story, board, copies)
@@ -202,7 +203,7 @@ _TITLE = re.compile(r"(\s*\"?title\"?\s*[:=]\s*)(.*?)(,?\s*)", re.DOTALL)
 
 
 def _titled(story: Story) -> str:
-    """The author's source, under the title that its story has by now."""
+    """The author's source with the current title of its story."""
     title = read_markdown(story.markdown, story.id, None)
     take_title(title)
     if not (title.title and story.title.strip()) or title.title == story.title:
@@ -222,7 +223,7 @@ def _titled(story: Story) -> str:
 
 
 def _not_said(board: Board, out: Path) -> Iterator[str]:
-    """What a reader of the author's own source, with pictures put in, should know."""
+    """Notes for the user on the author's own source with inserted pictures."""
     lost = 0
     for leaf in leaves(board):
         own = [one for one in leaf.text.pictures if not one.problem and not is_web(one.target)]
@@ -237,7 +238,7 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
     dead = list(dict.fromkeys(one.target for one in refs if one.problem == MISSING))
     if dead:
         named = ", ".join(dead[:5]) + ("…" if len(dead) > 5 else "")
-        yield f"{counted(len(dead), 'picture')} of the text not there, and linked all the same: {named}"
+        yield f"{counted(len(dead), 'picture')} of the text missing, but still linked: {named}"
     if lost:
         yield (
             f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"
@@ -246,12 +247,12 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
 
 
 def _leads_to(picture: PictureRef, out: Path) -> bool:
-    """Whether a picture of the text is found from the export by the same name."""
+    """Whether a picture of the text can be reached from the export by the same name."""
     return resolve_picture(picture.target, out.parent).path is not None
 
 
 def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> Iterator[str]:
-    """What is in the folder of the pictures beside them; what an earlier export put there can be removed."""
+    """Other files in the folder of pictures; those of an earlier export may be removed."""
     others = sorted(one for one in folder.iterdir() if one not in used and one.resolve() not in used)
     earlier = [file for file in others if _is_earlier(file) and is_picture(file, board) is None]
     names = ", ".join(file.name for file in earlier[:5]) + ("…" if len(earlier) > 5 else "")
@@ -269,7 +270,7 @@ def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> It
 
 
 def _is_earlier(file: Path) -> bool:
-    """Whether an export wrote a file: its name holds the beginning of its SHA-256."""
+    """Whether an export wrote a file: its name contains the beginning of its SHA-256."""
     return (
         NAME.fullmatch(file.name) is not None
         and file.is_file()
@@ -278,12 +279,12 @@ def _is_earlier(file: Path) -> bool:
     )
 
 
-# What means something only at the start of a line: headings, quotes, lists, rules.
+# Characters with a meaning only at the start of a line: headings, quotations, lists, rules.
 _START = re.compile(r"^(\d{1,9}(?=[.)])|)([-+#>=.)])")
 
 
 def inline(text: str) -> str:
-    """Text as CommonMark that reads as exactly this text on one line: no markup, no HTML, no entities."""
+    """Text as CommonMark that renders as exactly this text on one line: no markup, no HTML, no entities."""
     return _START.sub(r"\1\\\2", _escaped(" ".join(carried(text).split())))
 
 
@@ -292,7 +293,7 @@ def _escaped(text: str) -> str:
 
 
 def _check_picture(file: Path, data: bytes, where: str) -> None:
-    """Refuse a file that is no picture, whatever a library says of it."""
+    """Refuse a file that is not a picture, whatever the library states."""
     try:
         decode(data, side_px=1, suffix=file.suffix.lower())
     except PictureError as error:
@@ -300,9 +301,9 @@ def _check_picture(file: Path, data: bytes, where: str) -> None:
 
 
 def _place(source: _Source, folder: Path, board: Board) -> Path:
-    """Write a scaled copy, or copy a file as it is; returns where.
+    """Write a scaled copy, or copy a file unchanged; returns its path.
 
-    The hash is in the name, so that a copy made before is recognised and nothing else is replaced.
+    The name contains the hash, so that an existing copy is recognised and no other file is replaced.
     """
     file, copy = source.file, source.copy
     data = read_file(os.fsencode(file)).data if copy is None else copy.data
@@ -323,7 +324,7 @@ def _place(source: _Source, folder: Path, board: Board) -> Path:
 
 
 def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """A text of limner's own, in which every step has its pictures."""
+    """Write a text that has no Markdown source, with the pictures of every step."""
     yield from _front(board.story, *_stated(board.story), board.story.author if plan.with_reasons else "")
     for piece in pieces_of(board, plan):
         if isinstance(piece, Leaf):
@@ -335,7 +336,7 @@ def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
 
 
 def _front(story: Story, title: str, language: str, byline: str = "") -> Iterator[str]:
-    """What a text states of itself, and its title."""
+    """Front matter: what a text states about itself, and its title."""
     stated = {"language": language, "dir": story.direction if language and story.direction == "rtl" else ""}
     if not byline:
         stated |= {"author": story.author, "illustrator": story.illustrator}
@@ -350,19 +351,20 @@ def _front(story: Story, title: str, language: str, byline: str = "") -> Iterato
 
 
 def _stated(story: Story) -> tuple[str, str]:
-    """Title and language of an export; an English text needs no tag, and keeps its first line a heading."""
+    """Title and language of an export; an English text needs no language tag, and begins with its heading."""
     tag = language_of(story)
     main = tag.partition("-")[0]
     return story.title.strip() or story.id, tag if main.isalpha() and main.lower() != ENGLISH else ""
 
 
 def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] | None = None) -> str:
-    """A story as Markdown with its own pictures alone, to be written on and read again.
+    """A story as Markdown with only its own pictures, to be edited and read again.
 
     Args:
         story: the text.
-        board: its storyboard, which may frame the text's own pictures; None: they are shown as they are.
-        copies: copies of the text's own pictures; the others are shown by the names that the text has.
+        board: its storyboard, which may contain crops and captions of the text's own pictures; None: they are
+            shown unchanged.
+        copies: copies of the text's own pictures; the others keep the names that the text uses.
     """
     steps = tuple(BoardStep(position=place, origin="blank") for place in range(len(story.steps)))
     plain = board or Board(story=story, steps=steps)
@@ -383,7 +385,7 @@ def words_of(story: Story, board: Board | None = None, copies: dict[str, Path] |
 
 
 def without_pictures(story: Story) -> Story:
-    """A story without the pictures that its text shows; their captions are paragraphs."""
+    """A story without the pictures of its text, whose captions become paragraphs."""
     steps = tuple(step.model_copy(update={"pictures": ()}) for step in story.steps)
     between = []
     for part in story.between:
@@ -396,12 +398,12 @@ def without_pictures(story: Story) -> Story:
 
 
 def revised_source(revision: Revision) -> str | None:
-    """The author's Markdown in which the steps that were changed stand anew, each in its own lines.
+    """The author's Markdown with changed steps rewritten, each in its own lines.
 
     Args:
-        revision: of a story.
+        revision: the revised story.
     Returns:
-        It; None where the story did not come as Markdown, or its lines cannot take the change.
+        The Markdown; None if the story was not Markdown, or if its lines do not allow the change.
     """
     story = revision.before
     layout = layout_of(story.markdown, story.id)
@@ -451,7 +453,7 @@ def revised_source(revision: Revision) -> str | None:
 
 
 def _reset(step: Step, story: Story, layout: Layout, span: tuple[int, int]) -> list[str]:
-    """The lines of a step with other words, in the list or quotation of some lines of the source."""
+    """Lines of a step with new text, in the list or quotation of the given lines."""
     shown = Part(pictures=step.pictures)
     parts, number = parts_of(step.text, step.parts)
     written = "\n".join(_parts([*parts, *([shown] if step.pictures else [])], {})).strip("\n").split("\n")
@@ -478,7 +480,7 @@ def _ending(board: Board, copies: dict[str, Path]) -> Iterator[str]:
 
 
 def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
-    """One step: its title, its pictures and its words, and its reasons where they are wanted."""
+    """Write one step: its title, pictures and text, and its reasons if they are included."""
     credit = credit_line if plan.with_reasons else None
     pictures = [
         "\n".join(_picture(shown, copies, credit, name=_name(shown, leaf))) + "\n" for shown in leaf.pictures
@@ -494,13 +496,13 @@ def _step(leaf: Leaf, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
 def _placed(
     leaf: Leaf, pictures: Sequence[str], body: Sequence[str], *, with_reasons: bool = False
 ) -> Iterator[str]:
-    """Title and words of a step with pictures after them, or where reasons are told, before them."""
+    """Title and text of a step, followed by its pictures, or preceded by them if reasons are included."""
     number = "" if leaf.number is None else str(leaf.number)
     title = inline(leaf.title)
     if title or with_reasons:
         yield f"{'#' * leaf.level} {' · '.join(filter(None, (number, title)))}\n"
     if number and not (title or with_reasons):
-        # Inside the item, so that the list goes on behind the picture.
+        # Inside the item, so that the list continues after the picture.
         mark = f"{number}. "
         lines = "\n".join([*body, *pictures]).split("\n")
         yield mark + "\n".join([lines[0], *(f"{' ' * len(mark)}{line}".rstrip() for line in lines[1:])])
@@ -517,7 +519,7 @@ def _picture(
     *,
     name: str = "",
 ) -> Iterator[str]:
-    """The lines of a picture of a step: it, and its caption, or else its credit."""
+    """Lines of a step's picture: the picture, and its caption or credit."""
     copy = copies[name or shown.name]
     yield f"![{inline(shown.alt)}]({quote(f'{copy.parent.name}/{copy.name}')})"
     if caption := shown.caption or (credit(shown.picture) if credit else ""):
@@ -525,7 +527,7 @@ def _picture(
 
 
 def _parts(parts: Sequence[Part], copies: dict[str, Path]) -> Iterator[str]:
-    """Parts as CommonMark, each followed by an empty line but inside one list."""
+    """Parts as CommonMark, each followed by an empty line, except within a list."""
     for part, after in zip(parts, [*parts[1:], Part()], strict=False):
         lines = []
         for one in part.pictures:
@@ -550,7 +552,7 @@ def _address(picture: PictureRef, copies: dict[str, Path]) -> str:
 
 
 def _words(part: Part) -> str:
-    """The words of one part."""
+    """Text of one part."""
     if part.kind == "break":
         return "---"
     if part.kind == "code":
@@ -571,7 +573,7 @@ _SIGNS = {"strong": "**", "emphasis": "*", "struck": "~~"}
 
 
 def marked(passage: Passage) -> str:
-    """A passage as CommonMark: words escaped, marks as the author set them, line ends kept."""
+    """A passage as CommonMark, with escaped text, the author's formatting and line ends."""
     made = ""
     for run in runs_of(passage):
         inner = run.text.strip()

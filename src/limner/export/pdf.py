@@ -1,8 +1,8 @@
 """The storyboard as PDF: a picture book, a recipe, an article or slides.
 
-For printing and sending. Typst sets it from one template, `pages.typ`, which is given the text as data. Text
-is shaped for every script, fonts are embedded, the file is tagged, pictures carry alternative texts;
-characters no font holds are shown as U+FFFD and reported.
+For printing and sending. Typst lays it out from one template, `pages.typ`, which gets the text as data. Text
+is shaped for every script, fonts are embedded, the file is tagged, and pictures have alt text; characters
+without a font are shown as U+FFFD and reported.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from limner.templates import carried, forbidden
 TEMPLATE = Path(__file__).with_name("pages.typ")
 SLIDE_MM = (338.67, 190.5)
 DEEPEST = 6
-"""Lists inside lists that are shown as such; Typst refuses pages nested without end."""
+"""Maximum nesting of lists that is shown as such; Typst refuses deeper ones."""
 
 _CHINESE = {"hant": "TW", "hans": "CN"}
 _SPACES = re.compile(r"[^\S\xa0\u202f]+")
@@ -42,11 +42,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .pdf file; checked by the caller.
-        plan: what it shows, and how.
+        out: the .pdf file; the caller has made sure that it may be written.
+        plan: content and layout.
 
     Raises:
-        DataError: a picture is not there or cannot be read.
+        DataError: a picture is missing or cannot be read.
     """
     made, notes = _typeset(board, plan)
     put(out, made[0])
@@ -57,10 +57,10 @@ PREVIEW_PPI = 96
 
 
 def page_images(board: Board, plan: Plan) -> list[bytes]:
-    """The pages of the document as pictures in PNG, to be looked at before it is written.
+    """The pages of the document as PNG pictures, for a preview.
 
     Raises:
-        DataError: as `write`.
+        DataError: see `write`.
     """
     return _typeset(board, plan, ppi=PREVIEW_PPI)[0]
 
@@ -74,7 +74,7 @@ def _typeset(board: Board, plan: Plan, *, ppi: float | None = None) -> tuple[lis
         book.warnings.append(undrawable(data, lost))
         data = data.translate(dict.fromkeys(map(ord, lost), "\ufffd"))
     with TemporaryDirectory(prefix="limner-") as name, storing(name):
-        # The template sees this folder and no other.
+        # The template has access to this folder only.
         folder = Path(name)
         for file, content in book.files.items():
             (folder / file).write_bytes(content)
@@ -95,13 +95,13 @@ def _typeset(board: Board, plan: Plan, *, ppi: float | None = None) -> tuple[lis
 
 
 class _Book:
-    """What the template is given: words, sizes and pictures."""
+    """The input of the template: text, sizes and pictures."""
 
     def __init__(self, board: Board, plan: Plan) -> None:
         self.board, self.plan, self.layout = board, plan, plan.layout_for(board.story, ".pdf")
         self.warnings = list(forbidden(board.story))
         self.files: dict[str, bytes] = {}
-        self.unseen: list[str] = []  # words that need no glyph: they are data of the file, or read out
+        self.unseen: list[str] = []  # text that needs no glyph: metadata of the file, or read aloud
         width, height = plan.page_mm()
         if self.layout in ("book", "slides"):
             width, height = max(width, height), min(width, height)
@@ -115,11 +115,12 @@ class _Book:
             "recipe": (wide * share - 4, 70.0),
             "article": (wide, min(high * 0.36, wide * 0.75)),
         }.get(self.layout, (wide * 0.52, high))
-        """Width and height in mm that a step's picture may take; in books, all pictures of a step."""
-        self.above = 1  # level of the heading that the steps stand below
+        """Maximum width and height of a step's picture in mm; in books, of all pictures of a step together.
+        """
+        self.above = 1  # level of the heading above the steps
 
     def data(self) -> Data:
-        """All of it."""
+        """All data of the template."""
         story, board = self.board.story, self.board
         title = _words(story.title.strip() or story.id)
         pieces = [self.piece(piece) for piece in pieces_of(board, self.plan, self.layout)]
@@ -143,7 +144,7 @@ class _Book:
         }
 
     def piece(self, piece: Leaf | tuple[Part, ...]) -> Data:
-        """A step, or what stands between two."""
+        """Data of a step, or of the text between two."""
         if not isinstance(piece, Leaf):
             levels = [max(2, part.level) for part in piece if part.kind == "heading"]
             self.above = levels[-1] if levels else self.above
@@ -172,21 +173,21 @@ class _Book:
         }
 
     def picture(self, copy: Copy, alt: str, caption: str = "") -> Data:
-        """A picture, whose file is there once."""
+        """Data of a picture, whose file is stored once."""
         name = f"{hashlib.sha256(copy.data).hexdigest()[:16]}.jpg"
         self.files[name] = copy.data
         size = {"file": name, "aspect": copy.width_px / copy.height_px}
         return {"kind": "picture", "alt": self.aside(_words(alt)), "caption": _words(caption), **size}
 
     def aside(self, text: str) -> int | None:
-        """The place of a text among those that are not seen; None for no words."""
+        """Index of a text among the invisible ones; None without text."""
         if not text:
             return None
         self.unseen.append(text)
         return len(self.unseen) - 1
 
     def blocks(self, parts: Sequence[Part]) -> list[Data]:
-        """Parts, with the lists and quotations that they stand in."""
+        """Parts, nested in their lists and quotations."""
         made: list[Data] = []
         for quoted, group in groupby(parts, key=lambda part: part.quoted):
             flat = [part.model_copy(update={"depth": min(part.depth, DEEPEST)}) for part in group]
@@ -195,7 +196,7 @@ class _Book:
         return made
 
     def inside(self, blocks: Iterable[Part | Listing]) -> list[Data]:
-        """Parts and lists, each part with the pictures that stand before it."""
+        """Parts and lists, each part preceded by its pictures."""
         made: list[Data] = []
         for block in blocks:
             if isinstance(block, Listing):
@@ -214,19 +215,19 @@ class _Book:
         return made
 
     def item(self, item: ListItem) -> Data:
-        """An item of a list."""
+        """Data of a list item."""
         part = item.part
         words = {"kind": "paragraph", "runs": self.runs(part)}
         return {"number": part.number, "blocks": [*self.own(part), words, *self.inside(item.inner)]}
 
     def own(self, part: Part) -> list[Data]:
-        """The pictures of the text that stand before a part."""
+        """Pictures of the text before a part."""
         box = self.inner[0], self.page[1] * 0.36
         copies = ((fit_own(own, self.plan, box, self.warnings), own) for own in part.pictures)
         return [self.picture(copy, own.alt, own.caption) for copy, own in copies if copy is not None]
 
     def runs(self, passage: Passage) -> list[Data]:
-        """A passage as runs of words alike, each a list of lines."""
+        """A passage as runs of uniform format, each a list of lines."""
         made: list[Data] = []
         for run in runs_of(passage):
             lines = [_SPACES.sub(" ", line) for line in carried(run.text).split("\n")]
@@ -236,17 +237,17 @@ class _Book:
 
 
 def _region(tag: str) -> str | None:
-    """The region that part of a language tag names, or that of a script of Chinese."""
+    """Region stated in a language tag, or that of a Chinese script."""
     return tag.upper() if re.fullmatch("[A-Za-z]{2}", tag) else _CHINESE.get(tag.lower())
 
 
 def _words(text: str) -> str:
-    """One line of words that any document can hold."""
+    """One line of text that any document can contain."""
     return _SPACES.sub(" ", carried(text)).strip()
 
 
 def undrawable(text: str, lost: set[str]) -> str:
-    """The warning about characters that no font holds."""
+    """Warning about characters without a font."""
     counts = Counter(dict.fromkeys(sorted(map(script_of, lost)), 0))
     for letter in lost:
         counts[script_of(letter)] += text.count(letter)

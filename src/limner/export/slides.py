@@ -1,8 +1,8 @@
-"""The storyboard as slides: title, a slide for every step and for what stands between.
+"""The storyboard as slides: title, and a slide for every step and for the text between them.
 
-For teachers and meetings. Pictures keep their aspect and are scaled copies; a text too long for its
-box is set smaller, and beyond that continues in the notes with a warning. Reasons, where they are
-wanted, are in the notes. It animates nothing.
+For teaching and meetings. Pictures keep their aspect ratio and are scaled copies; a text too long for its box
+gets a smaller font, and if it is still too long, continues in the notes, with a warning. Reasons, if
+included, are in the notes. There are no animations.
 """
 
 import io
@@ -49,11 +49,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
 
     Args:
         board: the storyboard.
-        out: the .pptx file; checked by the caller.
-        plan: what they show, and how.
+        out: the .pptx file; the caller has made sure that it may be written.
+        plan: content and layout.
 
     Raises:
-        DataError: a picture is not there or cannot be read.
+        DataError: a picture is missing or cannot be read.
     """
     made = _Show(board, plan)
     made.fill()
@@ -81,7 +81,7 @@ class _Show:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
-        # python-pptx states its own template's, of 2013, and who made it.
+        # otherwise python-pptx states those of its own template of 2013, with its author
         self.date = properties.created = properties.modified = made_at()
         properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
@@ -97,18 +97,18 @@ class _Show:
                 self.step(piece, group)
                 group = ""
                 continue
-            # A heading with nothing below it heads the step that follows.
+            # A heading with nothing below it becomes that of the next step.
             heads = piece[-1].kind == "heading" and piece is not pieces[-1]
             group = piece[-1].text if heads else ""
             self.between(piece[:-1] if heads else piece)
 
     def slide(self) -> "Slide":
-        """A new slide with nothing but its title."""
+        """Add a slide with only its title."""
         made: Slide = self.show.slides.add_slide(self.empty)
         return made
 
     def cover(self) -> None:
-        """Title and author."""
+        """Add the title slide with title and author."""
         story = self.board.story
         slide, (wide, high) = self.slide(), self.size
         title = cast("Shape", slide.shapes.title)
@@ -127,7 +127,7 @@ class _Show:
             self.set(frame, lines, 11, SOFT, PP_ALIGN.CENTER)
 
     def between(self, parts: Sequence[Part]) -> None:
-        """What stands between the steps: a slide for every heading, with its pictures."""
+        """Add slides for the text between steps: one for every heading, with its pictures."""
         groups: list[list[Part]] = []
         for part in parts:
             if not groups or part.kind == "heading":
@@ -157,11 +157,11 @@ class _Show:
                 self.texts(title, lines)
 
     def inner(self) -> tuple[float, float]:
-        """Width and height inside the margins, above the foot."""
+        """Width and height inside the margins, above the footer."""
         return self.size[0] - 2 * MARGIN_IN, self.size[1] - 2 * MARGIN_IN - FOOT_IN
 
     def texts(self, title: str, lines: Sequence[str | Passage]) -> None:
-        """Slides of words alone, as many as hold them."""
+        """Add as many slides of text as needed."""
         left = [line if isinstance(line, Passage) else Passage(text=line) for line in lines]
         wide, high = self.inner()
         while left or title is not None:
@@ -183,7 +183,7 @@ class _Show:
                 return
 
     def heading(self, slide: "Slide", words: str, box: Box) -> float:
-        """The slide's title at the top of a box; returns the height that it takes."""
+        """Write the slide's title at the top of a box; returns its height."""
         left, top, wide, _ = box
         title = cast("Shape", slide.shapes.title)
         lines = 1 + len(words) * 26 * 0.55 / 72 // wide
@@ -194,7 +194,7 @@ class _Show:
         return high + 0.1
 
     def step(self, leaf: Leaf, group: str) -> None:
-        """One step, maybe the first of a group: pictures beside words, or words alone."""
+        """Add one step, possibly the first of a group: pictures next to the text, or text alone."""
         slide, (wide, high) = self.slide(), self.inner()
         text_box = (MARGIN_IN, MARGIN_IN, wide, high)
         copies = [fit(shown, leaf.where, self.plan, SHOWN_MM) for shown in leaf.pictures]
@@ -219,13 +219,13 @@ class _Show:
             )
 
     def words(self, slide: "Slide", leaf: Leaf, group: str, box: Box) -> bool:
-        """The heading in the slide's title and the words below it; returns whether they fit."""
+        """Write the heading as the slide's title, and the text below; returns whether it fits."""
         left, top, wide, high = box
         number = "" if leaf.number is None else str(leaf.number)
         heading = "  ".join(filter(None, (f"{group} ·" if group and number else group, number, leaf.title)))
         taken = self.heading(slide, heading, box) if heading else 0.0
         if not heading:
-            # Programs list slides by their titles, so one that shows none has it out of sight.
+            # Programs list slides by their titles, so a slide that shows none has a hidden one.
             title = cast("Shape", slide.shapes.title)
             title.left, title.top, title.width, title.height = map(Inches, (left, -1.0, wide, 0.5))
             self.set(title.text_frame, [Passage(text=leaf.text.text[:60])], 10, SOFT)
@@ -244,7 +244,7 @@ class _Show:
         return size is not None
 
     def foot(self, slide: "Slide", leaf: Leaf) -> None:
-        """Credits of the pictures and the title of the story."""
+        """Write the footer: credits of the pictures, and the title of the story."""
         wide, high = self.size
         half = (wide - 2 * MARGIN_IN) / 2
         top = high - MARGIN_IN - FOOT_IN + 0.2
@@ -267,7 +267,7 @@ class _Show:
         colour: tuple[int, int, int],
         align: PP_ALIGN | None = None,
     ) -> None:
-        """Fill a frame with one paragraph per line, at the side where its letters begin unless told."""
+        """Fill a frame with one paragraph per line, aligned by default to the side where letters begin."""
         for place, line in enumerate(lines or [Passage()]):
             paragraph: Any = frame.paragraphs[0] if place == 0 else cast(Any, frame).add_paragraph()
             broken = (
@@ -297,7 +297,7 @@ class _Show:
 
 
 def _lines_of(part: Part) -> list[Passage]:
-    """A part as lines of a slide."""
+    """Lines of a part on a slide."""
     if part.kind == "table":
         rows = ["   ".join(cell.text for cell in row) for row in part.rows]
         return [Passage(text=row) for row in rows if row.strip()]
@@ -313,7 +313,7 @@ def _lines_of(part: Part) -> list[Passage]:
 
 
 def _drop_title(slide: "Slide") -> None:
-    """Take the empty title off a slide, which programs would show as a field to fill."""
+    """Remove the empty title of a slide, which programs would show as a field to fill in."""
     title = cast(Any, slide.shapes.title)
     title._element.getparent().remove(title._element)
 
@@ -327,7 +327,7 @@ def boxes(aspect: float, *, rtl: bool, size: tuple[float, float] = (WIDTH_IN, HE
         size: width and height of the slide in inches.
 
     Returns:
-        boxes of the picture and of the text: left, top, width, height in inches.
+        Boxes of the picture and of the text: left, top, width, height in inches.
     """
     inner_w, inner_h = size[0] - 2 * MARGIN_IN, size[1] - 2 * MARGIN_IN - FOOT_IN
     if aspect > 2.2:
@@ -346,15 +346,15 @@ def boxes(aspect: float, *, rtl: bool, size: tuple[float, float] = (WIDTH_IN, HE
 def letter_size(text: str, width_in: float, height_in: float) -> int | None:
     """The largest letter size at which the text should fit its box, or None.
 
-    An estimate, for no font is installed that the reader's program will surely use: a letter takes
-    0.55 of its size, an ideograph all of it.
+    An estimate, because the reader's fonts are unknown: a letter takes 0.55 of its size, a Chinese character
+    all of it.
 
     Args:
-        text: with line ends.
+        text: text with line ends.
         width_in: inner width of the box in inches.
-        height_in: its inner height.
+        height_in: inner height of the box in inches.
     Returns:
-        one of `SIZES_PT`.
+        One of `SIZES_PT`, or None.
     """
 
     def lines(size: int) -> float:

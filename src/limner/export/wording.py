@@ -1,7 +1,6 @@
 """Reasons for the choice of a picture, in words.
 
-All formats draw on the same sentences. It words what the storyboard holds and computes nothing new about the
-pictures.
+All formats use the same sentences. It describes the content of a storyboard and computes nothing new.
 """
 
 import re
@@ -53,7 +52,7 @@ SPELLINGS = {
     "temporal i>t": "temporal_after",
     "temporal i=t": "temporal_during",
 }
-"""Other names of the same, as the data sets spell them, in lower case."""
+"""Other spellings of the relations in the data sets, in lower case."""
 
 STRENGTHS = ("least", "less", "an even share", "more", "most")
 EDGES = (0.5, 0.8, 1.25, 2.0)
@@ -84,7 +83,7 @@ def sentence(relation: str) -> str:
 
 
 def holding(step: BoardStep) -> tuple[LikelyRelation, ...]:
-    """Relations that are likelier than not to hold, the likeliest first."""
+    """Relations more likely than not to hold, the most likely first."""
     found = sorted(step.relations.items(), key=lambda item: -item[1])
     return tuple(
         LikelyRelation(sentence(name), round(100 * chance), sure=chance >= SURE)
@@ -106,7 +105,7 @@ def strength(share: float, words: int) -> int:
 
 
 def most_attended(step: BoardStep) -> tuple[str, ...]:
-    """Up to five different words with more than an even share, the most attended first."""
+    """Up to five different words with more than an even share, most attended first."""
     count = len(step.attention)
     found = sorted((item for item in step.attention if is_word(item[0])), key=lambda item: -item[1])
     return tuple(dict.fromkeys(word for word, share in found if strength(share, count) > 3))[:MOST]
@@ -139,7 +138,7 @@ def known_credit(picture: Picture) -> str:
 def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> str:
     """Alt text of a picture of a step; never empty.
 
-    Those of the text itself come first, then the picture's description; for a picture without words of its
+    The text's own alt text has priority, then the picture's description; for a picture without words of its
     own, the first words of its step.
 
     Args:
@@ -185,7 +184,7 @@ def picture_alt(picture: Picture, role: str) -> str:
 
 
 def picture_credits(board: Board) -> list[tuple[Picture, list[int]]]:
-    """Every picture shown, in order of first use, with the 1-based numbers of the steps that show it."""
+    """Every picture shown, in order of first use, with the numbers, from 1, of the steps that show it."""
     shown: dict[str, tuple[Picture, list[int]]] = {}
     for step in board.steps:
         for picture in step.pictures:
@@ -194,7 +193,7 @@ def picture_credits(board: Board) -> list[tuple[Picture, list[int]]]:
 
 
 def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
-    """What the text states about itself, as (name, value), silent where it is silent."""
+    """What the text states about itself, as (name, value), without what it does not state."""
     parts = (
         ("Text", story.author),
         ("Original illustrations", story.illustrator),
@@ -205,7 +204,7 @@ def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
 
 
 def colophon(story: Story) -> list[str]:
-    """What the text states about itself but its author, a line each; named in English texts alone."""
+    """What the text states about itself except its author, one line each; names only in English texts."""
     stated = [(name, value) for name, value in story_credits(story) if name != "Text"]
     named = story.language.partition("-")[0].lower() in ("", ENGLISH)
     return [f"{name}: {value}" if named else value for name, value in stated]
@@ -217,7 +216,7 @@ def step_numbers(steps: Sequence[int]) -> str:
 
 
 def _one_line(text: str) -> str:
-    """White space, line ends included, as single spaces."""
+    """Text with white space, including line ends, as single spaces."""
     return " ".join(text.split())
 
 
@@ -235,21 +234,21 @@ SETTINGS = {
     "model": "Trained run",
     "relation": "Relation asked for",
 }
-"""Settings of a storyboard that its reader may want to know."""
+"""Settings of a storyboard that may interest its reader."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a step shows what it shows.
+    """The reasons for a step's picture.
 
     Attributes:
-        origin: who decided, in words.
+        origin: who chose it, in words.
         reason: the storyboard's own sentence.
-        chance: sentence on the chance that the picture fits, or "".
-        matched: words of the text met in the picture's words.
+        chance: sentence on the probability that the picture fits, or "".
+        matched: words of the text that occur in the picture's words.
         runners_up: sentence on the other pictures, or "".
-        relations: that a trained model predicts between text and picture, the likeliest first.
-        attended: words of the text that it looked at most.
+        relations: predicted relations between text and picture, most likely first.
+        attended: words of the text with the most attention.
     """
 
     origin: str
@@ -276,7 +275,7 @@ class Explanation:
 
 
 def explain(step: BoardStep) -> Explanation:
-    """Put one step's decision into words.
+    """Describe the decision for one step.
 
     Args:
         step: the step.
@@ -284,7 +283,7 @@ def explain(step: BoardStep) -> Explanation:
     chosen, chance, runners_up = step.chosen, "", ""
     if step.probability is not None:
         which = "this picture" if chosen is not None else "the best picture"
-        chance = f"Chance that {which} fits: {chance_in_words(step.probability)}."
+        chance = f"Probability that {which} fits: {chance_in_words(step.probability)}."
     if chosen is not None and step.runners_up:
         named = (_with_chance(other) for other in step.runners_up)
         runners_up = f"Runner{'s' if len(step.runners_up) > 1 else ''}-up: {', '.join(named)}."
@@ -311,12 +310,12 @@ def how_made(board: Board) -> str:
     library = f" from the library {_one_line(board.library)}" if board.library else ""
     blank = ""
     if board.threshold:
-        blank = f"; a step stays blank below a chance of {percent(board.threshold)} %"
+        blank = f"; a step stays blank below a probability of {percent(board.threshold)} %"
     return f"Pictures chosen{library} with {f'limner {board.version}'.strip()}{blank}."
 
 
 def settings(board: Board) -> list[tuple[str, str]]:
-    """What a storyboard was asked for, as (name, value)."""
+    """Settings of a storyboard, as (name, value)."""
     found = [(name, board.settings[key]) for key, name in SETTINGS.items() if key in board.settings]
     words = {True: "yes", False: "no"}
     return [
@@ -327,7 +326,9 @@ def settings(board: Board) -> list[tuple[str, str]]:
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
-    """Paragraphs of a step's text: cut at empty lines, inner line ends kept, control characters as U+FFFD."""
+    """Paragraphs of a step's text: divided at empty lines, with inner line ends, and control characters as
+    U+FFFD.
+    """
     blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", carried(text)))
     kept = tuple(
         "\n".join(line.strip() for line in block.strip().split("\n")) for block in blocks if block.strip()

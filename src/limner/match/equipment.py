@@ -98,7 +98,7 @@ def picture_encoders(
         engine: engine that runs backbones on a CPU.
         device: device, see `limner.devices.device_of`; runs are on theirs already.
         sentences: encoder of class names.
-        runs: trained runs whose image encoders are applied too; these come last.
+        runs: trained runs whose image encoders are applied too; they come last.
     Raises:
         ConfigError: a name is unknown.
         MissingError: the weights of a requested encoder are missing.
@@ -108,7 +108,9 @@ def picture_encoders(
     chosen = list(names)
     if AUTO in chosen:
         if chosen != [AUTO]:
-            raise ConfigError("--encoder: auto stands alone; name the encoders or leave the option out")
+            raise ConfigError(
+                "--encoder: auto cannot be combined with others; name the encoders or leave the option out"
+            )
         chosen = _automatic(places, made)
     # the runs first, so that their errors are raised before other encoders are loaded
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]

@@ -25,19 +25,20 @@ if TYPE_CHECKING:
 
 
 STANDS_OUT = 1.5
-"""Deviations above the library's pictures from which a channel is named as a reason."""
+"""Standard deviations above the library's pictures from which a channel is named as a reason."""
 
 NOTICEABLE = 0.3
-"""Log-odds from which agreement is worth a word."""
+"""Log-odds from which agreement is mentioned."""
 
 EQUAL, MUCH = 0.2, 3.0
-"""Log-odds of a gap: below the first, two are about equal; from the second, far apart."""
+"""Limits of the gap in log-odds: below the first, two pictures are about equal; from the second, far apart.
+"""
 
 CREDIBLE = 0.05
 """Probability from which a class label is quoted as a match."""
 
 WORDED = {"captions", "multilingual", "labels", OCR}
-"""Channels that compare a step with words; of others, no word is the reason."""
+"""Channels that compare a step with words; for others, no words are quoted as the reason."""
 
 PLAIN = {
     "captions": "its caption means nearly the same",
@@ -46,7 +47,7 @@ PLAIN = {
     "model": "the trained model finds that it fits",
     "relation": "it has the relation asked for",
 }
-"""What it means that a picture stands out in a channel; in every other, what the picture shows fits."""
+"""Meaning of a high score in a channel; in all others, the content of the picture fits."""
 
 SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
 
@@ -55,33 +56,33 @@ Written = Callable[[Sequence[str]], Mapping[str, str]]
 
 
 def no_words(ids: Sequence[str]) -> Mapping[str, str]:
-    """Of pictures in which nobody looked for words."""
+    """No text for any picture, used if OCR results are not available."""
     return {}
 
 
 @dataclass(frozen=True)
 class Considered:
-    """What there is to explain; C candidates, S steps, K columns.
+    """Input of the explanations; C candidates, S steps, K columns.
 
     Attributes:
         texts: S texts as written.
-        worded: (S,) whether any word of it is compared, and not signs alone.
-        cast: who they are about.
-        ids: M picture ids, of the gallery.
+        worded: (S,) whether a step has text to compare, not only symbols.
+        cast: the protagonist and the named beings.
+        ids: M picture ids of the gallery.
         pool: the candidates.
-        score: (S, K) log-odds of a picture's own words and pixels; −inf if there is none.
-        agreement: (S, K) log-odds that the other steps and fixed pictures add.
-        pinned_by: (S, K) what of that is the fixed pictures'.
+        score: (S, K) log-odds of a picture's own captions and pixels; −inf if there are none.
+        agreement: (S, K) log-odds added by the other steps and by fixed pictures.
+        pinned_by: (S, K) part of the agreement that is due to fixed pictures.
         columns: (S,) chosen columns or `BLANK`.
-        chance: (S, K) that candidates fit; None if none was fitted.
-        limit: chance below which a step was left blank.
-        ruled_out: (S,) whether a picture that the user banned might have fitted.
-        pinned: steps the user fixed.
-        given: steps the text itself illustrates.
-        held: steps that stay as they are and were not chosen for this time.
+        chance: (S, K) probability that candidates fit; None without a calibration.
+        limit: probability below which a step was left blank.
+        ruled_out: (S,) whether a banned picture might have fitted.
+        pinned: steps that the user fixed.
+        given: steps whose picture is in the text itself.
+        held: steps that were kept and not chosen this time.
         allow_repeats: whether runners-up may be used elsewhere.
-        runners_up: how many to name.
-        written: ids → what is written in those of these pictures that show words.
+        runners_up: maximum number of runners-up.
+        written: function from ids to the text in those pictures that show any.
     """
 
     texts: Sequence[str]
@@ -105,14 +106,14 @@ class Considered:
 
     @cached_property
     def _groups(self) -> list[int]:
-        """Near-duplicate group that each step shows; −1 for a blank."""
+        """Near-duplicate group of each step's picture; −1 for a blank."""
         shown = [step for step, column in enumerate(self.columns) if column != BLANK]
         found = np.full(len(self.columns), -1, dtype=np.int64)
         found[shown] = self.pool.groups[self.pool.items[shown, self.columns[shown]]]
         return list(found.tolist())
 
     def others(self, step: int) -> list[int]:
-        """Columns the step could show instead, best first, one of each near-duplicate group."""
+        """Other columns that the step could show, best first, one of each near-duplicate group."""
         groups, items = self.pool.groups, self.pool.items
         own = self._groups[step]
         taken = {own} if self.allow_repeats else set(self._groups)
@@ -133,12 +134,12 @@ def explain(
     pictures: Callable[[Sequence[str]], list[Picture]],
     as_it_is: Mapping[int, BoardStep] | None = None,
 ) -> tuple[BoardStep, ...]:
-    """One explained step per step of the story.
+    """Explain every step of a storyboard.
 
     Args:
-        board: what was found and chosen.
-        pictures: ids → records in the same order; called once.
-        as_it_is: 0-based step → one that is explained already.
+        board: candidates and choices.
+        pictures: function from ids to records in the same order; called once.
+        as_it_is: steps that are already explained, by index.
     """
     known = as_it_is or {}
     columns = [
@@ -163,7 +164,7 @@ def explain(
 def _step(
     board: Considered, s: int, columns: list[int], found: list[Candidate], shown: Mapping[str, str]
 ) -> BoardStep:
-    """A step from its candidates: the chosen one, unless it is blank, and the runners-up."""
+    """Build a step from its candidates: the chosen one, unless it is blank, and the runners-up."""
     chosen, others = (found[0], found[1:]) if board.columns[s] != BLANK else (None, found)
     gap = None if chosen is None or not others else chosen.strength - others[0].strength
     fixed = s in board.pinned or s in board.given
@@ -216,7 +217,7 @@ def _candidate(
 
 
 def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Captions and credible labels, where a channel compared words: what nothing looked at is no reason."""
+    """Captions and reliable labels, if a channel compared them; otherwise they are not a reason."""
     if not WORDED & set(channels):
         return [], []
     labels = [name for name, probability in picture.labels if probability >= CREDIBLE]
@@ -231,7 +232,7 @@ def _why(  # noqa: PLR0917
     gap: float | None,
     shown: Mapping[str, str],
 ) -> str:
-    """A sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
+    """Sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
@@ -277,25 +278,28 @@ def _quoted(found: tuple[str, ...]) -> str:
 
 
 def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
-    """Which: no words, all that fits was ruled out, nothing fits, or all that fits is shown elsewhere."""
+    """Reason for a blank: no words, all fitting pictures ruled out, nothing fits, or all that fits is shown
+    elsewhere.
+    """
     if not board.worded[s]:
-        return "no words", "This step holds no words that a picture could be chosen by, but signs alone."
+        return "no words", "This step has no words to choose a picture by, only symbols."
     if board.ruled_out[s]:
         return "ruled out", "You ruled out the pictures that fit this step."
     if not board.pool.available:
-        return "nothing fits", "The library holds no picture that may be shown."
+        return "nothing fits", "The library contains no picture that may be shown."
     if not np.isfinite(board.score[s]).any():
         return "nothing fits", "No picture in the library can be compared with this step."
     if probability is not None and probability < board.limit:
         return "nothing fits", (
-            f"Nothing in the library fits well enough: the best picture has a chance of {probability:.0%},"
-            f" and pictures are shown from {board.limit:.0%}."
+            "Nothing in the library fits well enough: the best picture fits with a probability of"
+            f" {probability:.0%}, but the threshold is {board.limit:.0%}."
         )
     if probability is None or fit_of(probability) == "fits":
         best = "All pictures that fit this step are shown at other steps."
     else:
         best = (
-            f"Pictures that might fit are shown at other steps; the best has a chance of {probability:.0%}."
+            "Pictures that might fit are shown at other steps; the best fits with a probability of"
+            f" {probability:.0%}."
         )
     return "all used", best
 
@@ -322,18 +326,19 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
         return None
     counts = [f"{blank:,} left blank"] if blank else []
     if poor:
-        counts.append(f"{poor:,} with a weak match, of a chance below {percent(WEAK)} %")
+        counts.append(f"{poor:,} with a weak match (a probability below {percent(WEAK)} %)")
     helps = []
     if 2 * catalogue.captioned < len(catalogue):
-        helps.append("words on the pictures (captions in the files, or 'limner describe')")
+        helps.append("words for the pictures (captions in the files, or 'limner describe')")
     if board.story.language.partition("-")[0].lower() not in ("", ENGLISH):
         if "clip" in spaces and "base" not in spaces:
             helps.append(
-                "the encoder base beside CLIP, which reads English alone ('limner index --encoder base')"
+                "the encoder base in addition to CLIP, which reads only English"
+                " ('limner index --encoder base')"
             )
     elif "clip" not in spaces:
-        helps.append("CLIP in place of the encoder that comes with limner ('limner models get clip')")
-    helps.append("more pictures of what the text tells")
+        helps.append("CLIP instead of the encoder that comes with limner ('limner models get clip')")
+    helps.append("more pictures on the subject of the text")
     return (
         f"Few pictures fit: of {counted(len(free), 'step')}, {' and '.join(counts)}. What would help:"
         f" {', '.join(helps)}, or a picture that you fix at a step (a pin), which the other steps follow."

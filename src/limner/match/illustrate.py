@@ -1,7 +1,7 @@
 """Computation of a storyboard: encodes the steps, scores the pictures, assigns and explains.
 
-Pictures the text already shows and the user's pins are fixed; a step stays blank where nothing fits it. It
-writes no files and draws no pages.
+Pictures that the text already shows and the user's pins are fixed; a step for which nothing fits stays blank.
+It writes no files and draws no pages.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ def readings_of(
     Args:
         story: the text.
         languages: ISO 639 code of each step; None means that all are English.
-        rewritten: per step what a model says that its picture would show, read beside its own words; "" for
-            nothing.
+        rewritten: per step, a model's description of its picture, which is compared in addition to the step's
+            own words; "" for none.
     """
     texts = step_texts(story)
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
@@ -176,12 +176,12 @@ class Weighed:
     likes: Mapping[str, Resemblance]
 
     def answers(self, words: Readings, options: BoardOptions) -> bool:
-        """Whether these candidates are valid for given words and options, whatever is fixed."""
+        """Whether these candidates are valid for given words and options, regardless of fixed pictures."""
         same = self.options.bans == options.bans and self.options.candidates == options.candidates
         return self.words is words and same
 
     def column(self, step: int, picture: str) -> int:
-        """Where a picture is among what a step may show; `BLANK` where it is not."""
+        """Column of a picture among the candidates of a step; `BLANK` if it is not one."""
         row = self.index.gallery.rows([picture])[0]
         found = np.flatnonzero((self.pool.rows[self.pool.items[step]] == row) & self.pool.there[step])
         return int(found[0]) if len(found) else BLANK
@@ -191,7 +191,7 @@ class Weighed:
     ) -> bool:
         """Whether the candidates of a step can be computed from this, with all other steps unchanged.
 
-        What the step itself shows is one picture more for the others, which have others to show.
+        The picture of the step itself is one more candidate for the others, which have enough.
         """
         pins = {one: picture for one, picture in self.wanted.items() if one != step}
         return (
@@ -221,26 +221,26 @@ def weigh(
 
     Args:
         story: the text.
-        gallery: the pictures; pass an `Index` to keep what it has computed for the next story, or what
-            finds candidates in a library larger than memory.
+        gallery: the pictures; pass an `Index` to reuse its cache for the next story, or an index that
+            retrieves candidates from a library larger than memory.
         channels: channels that compare a step with a picture.
         options: options; None for the defaults.
         calibration: calibration; None for the one that comes with limner.
         compared: gallery space of visual similarity.
         given: id of the picture that the text shows, by index of the step, from 0; a pin has priority.
-        held: 0-based step → picture id, or None for a blank, that stays as it is while the other steps are
-            chosen for; unlike a pin it is no wish, guides nothing, and is explained as if chosen. A pin goes
-            first.
-        readings: who the text is about and what is compared, as of `readings_of`; None makes them. A step
-            that no channel reads is left blank, where no picture is fixed elsewhere that others may be like;
-            one of signs alone, such as emoji, in any case.
-        calibrated: whether chances hold for the channels; where not, none is stated and no step left blank.
+        held: picture id, or None for a blank, by index of the step, of steps that stay while the others are
+            chosen; unlike a pin, it does not influence others, and is explained as if chosen. A pin has
+            priority.
+        readings: see `readings_of`; None computes them. A step that no channel can read is left blank, unless
+            pictures are fixed at other steps; a step of only symbols, such as emoji, always.
+        calibrated: whether probabilities are valid for the channels; if not, none is stated and no step is
+            left blank.
         known: earlier scores for the same channels and gallery; if the text is the same, everything that
             does not depend on fixed pictures is reused.
         progress: receiver of the progress; an error that it raises ends the work.
     Raises:
         DataError: a pinned or banned picture is not in the gallery, or a picture is both fixed and banned.
-        LimnerError: as `Index.search`.
+        LimnerError: see `Index.search`.
     """
     progress = progress or Progress()
     options, calibration = options or BoardOptions(), calibration or load()
@@ -294,7 +294,8 @@ def weigh(
         freely = agreement(pool, found, calibration, likes)
         alone = chances(pool, found, freely, calibration)
     progress.advance(0)
-    # What no channel knows counts where it is shown, and beside fixed pictures, which it may be like.
+    # A picture without vectors counts where it is shown, and next to fixed pictures to which it may be
+    # similar.
     counts = pool.there & ~banned_cells if guides else np.zeros(own.shape, dtype=bool)
     counts[list(columns), list(columns.values())] = True
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
@@ -331,7 +332,7 @@ def weigh(
 
 
 def _resemblances(pool: Pool, spaces: Mapping[str, str], known: Weighed | None) -> dict[str, Resemblance]:
-    """Similarities of the candidates by space, those of earlier scores where the pictures are the same."""
+    """Similarities of the candidates by space, reused from earlier scores if the pictures are the same."""
     same = known is not None and known.pool.gallery is pool.gallery and known.looks == spaces.get("looks")
     if known is not None and same and known.likes and np.array_equal(known.pool.rows, pool.rows):
         return {name: one.over(pool) for name, one in known.likes.items()}
@@ -401,10 +402,10 @@ def decide(
 def offers(
     weighed: Weighed, step: int, pictures: Pictures, options: BoardOptions, *, written: Written = no_words
 ) -> list[Candidate]:
-    """Candidates of one step, with all others unchanged; the best first.
+    """Candidates of one step, with all others unchanged; best first.
 
     Args:
-        weighed: the text, all steps fixed; that step, if at all, as one that stays.
+        weighed: the text with all steps fixed; that step, if it has a picture, as a kept one.
         step: index of the step, from 0.
         pictures: see `decide`.
         options: options; `runners_up` is the number of candidates.
@@ -424,16 +425,16 @@ def explained(
     pinned: bool,
     written: Written = no_words,
 ) -> BoardStep:
-    """One step with a picture that somebody chose among those of `offers`, in the numbers of these.
+    """One step with a picture chosen by the user among those of `offers`, with their scores.
 
     Args:
-        weighed: as of `offers`; the picture is among what the step may show, see `Weighed.column`.
-        step: 0-based.
-        picture: that it shows, or None for a blank.
-        pictures: as of `decide`.
-        options: as of `offers`.
-        pinned: whether the user fixed it; else it merely stays.
-        written: as of `decide`.
+        weighed: see `offers`; the picture is among the candidates of the step, see `Weighed.column`.
+        step: index of the step, from 0.
+        picture: its picture, or None for a blank.
+        pictures: see `decide`.
+        options: see `offers`.
+        pinned: whether the user fixed it; otherwise it is only kept.
+        written: see `decide`.
     """
     column = BLANK if picture is None else weighed.column(step, picture)
     return _of_step(weighed, step, pictures, options, written, fixed=column, pinned=pinned)
@@ -449,7 +450,7 @@ def _of_step(
     fixed: int | None = None,
     pinned: bool = False,
 ) -> BoardStep:
-    """One step, all others staying as they are; with a column or `BLANK`, as it is fixed."""
+    """One step, with all others unchanged; with a column or `BLANK`, as if fixed."""
     pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
     others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]
     shown = {int(pool.rows[pool.items[one, own]]) for one, own in others}
@@ -459,7 +460,9 @@ def _of_step(
         *weighed.nearby,
         *weighed.banned.tolist(),
     }:
-        there[0, column] = pool.found[step, column]  # what the step shows is no candidate for that alone
+        there[0, column] = pool.found[
+            step, column
+        ]  # the step's own picture is not a candidate only for being shown
     beside = shown.union(weighed.nearby)
     odds = weighed.odds if beside or len(weighed.banned) else weighed.freely
     row = replace(
@@ -523,7 +526,7 @@ def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
 def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Log-odds (S, K) with fixed pictures, the part that these add, and probabilities."""
     pool, calibration = weighed.pool, weighed.calibration
-    # trained runs are not calibrated: their steps count as in doubt
+    # trained runs are not calibrated: their steps count as uncertain
     doubted = doubt(pool, weighed.found, calibration, fixed) if weighed.calibrated else 1.0
     pinned = doubted * pin_odds(pool, weighed.guides, weighed.looks, calibration.pin)
     chance = weighed.alone
@@ -547,7 +550,7 @@ def _assigned(
 ) -> IntArray:
     """Assign pictures, without those that do not fit well enough.
 
-    They leave room: steps without a picture choose again from what fits them and is left.
+    Steps left without a picture choose again from the fitting pictures that remain.
     """
     chosen = assign(worth, groups, fixed, allow_repeats=allow_repeats)
     kept = {

@@ -1,7 +1,7 @@
-"""An opened library, prepared to illustrate any number of texts: for commands, studio and Python.
+"""An open library, prepared to illustrate any number of texts: for commands, studio and Python.
 
 Everything that does not depend on a text is loaded once: settings, records, vectors and moments, encoders,
-the calibration, a trained run. `limner.match.illustrate` decides.
+the calibration, a trained run. `limner.match.illustrate` makes the decisions.
 """
 
 from __future__ import annotations
@@ -96,15 +96,15 @@ class Matches(list[Candidate]):
             lines.append("no picture meets the conditions; search with fewer or wider ones")
         if self.below:
             left_out = counted(self.below, "picture")
-            nothing = "" if self else "nothing like that here: "
-            lines.append(f"{nothing}left out {left_out} with a chance below --min-score")
+            nothing = "" if self else "nothing similar found: "
+            lines.append(f"{nothing}left out {left_out} with a probability below --min-score")
         return lines
 
 
 class Illustrator:
-    """A library at the time of opening, prepared for searches; thread-safe.
+    """An open library, prepared for searches; thread-safe.
 
-    It never changes: after indexing, open another one. Vectors and encoders are read on first use.
+    It never changes: after indexing, create another one. Vectors and encoders are loaded when first used.
 
     Attributes:
         library, model, metric: as given.
@@ -123,25 +123,22 @@ class Illustrator:
         weights: Sequence[str] = (),
         device: str = "cpu",
     ) -> None:
-        """Prepare an opened library.
+        """Prepare an open library.
 
         Args:
             library: the pictures.
-            model: a trained run that the library was indexed with; it takes the place of all channels, and
-                predicts relations and attention. No calibration of blanks exists for it, so no step is left
-                blank.
-            metric: a trained same-document metric by which pictures are compared instead of all else.
-            channels: those that take part; none for all that the library has.
-            weights: weights of clip, ``NAME=FILE`` or folders to look in; none for the usual places.
-            device: what compares a picture from outside the library; runs lie on theirs already.
+            model: a trained run with which the library was indexed; it replaces all channels, and predicts
+                relations and attention. It is not calibrated, so no step is left blank.
+            metric: a trained same-document metric, used instead of all other ways of comparing pictures.
+            channels: channels to use; None for all that the library has.
+            weights: weights of clip, ``NAME=FILE`` or folders to look in; empty for the default folders.
+            device: device for comparing pictures from outside the library; runs stay on theirs.
         Raises:
-            ConfigError: channels beside a run.
+            ConfigError: channels are given in addition to a run.
             DataError: a table of the library is damaged.
         """
         if model is not None and channels:
-            raise ConfigError(
-                "--channel: a trained run takes the place of all channels; drop --channel or --model"
-            )
+            raise ConfigError("--channel: a trained run replaces all channels; drop --channel or --model")
         self.library, self.model, self.metric = library, model, metric
         self.name = library.home.name
         self.catalogue = library.catalogue()
@@ -164,7 +161,7 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.store.beyond import Approximate  # what few libraries need
+            from limner.store.beyond import Approximate  # needed by few libraries
 
             if Approximate.usable(self.library, spaces):
                 return Approximate(self.library, sorted(spaces))
@@ -175,7 +172,7 @@ class Illustrator:
         """Channels that compare words with pictures; their encoders cache the last texts.
 
         Raises:
-            DataError: the library is empty, nothing in it answers words, or it has no vectors of the run.
+            DataError: the library is empty, has no vectors for comparing words, or none of the run.
             CheckpointError: it was indexed with another run or encoder.
         """
         if not len(self.catalogue):
@@ -215,7 +212,7 @@ class Illustrator:
         """Remarks on the library, a line each.
 
         Raises:
-            LimnerError: as `index`.
+            LimnerError: see `index`.
         """
         index, found = self.index, []
         for run in self._runs:
@@ -236,15 +233,15 @@ class Illustrator:
         """Parse options of a storyboard.
 
         Args:
-            values: settings of a file or of command-line options; `pins` and `bans` in it as people write
-                them: steps from 1, pictures by path, name or id, or ``none``.
+            values: settings of a file or of command-line options, with `pins` and `bans` as users write them:
+                steps from 1, pictures by path, name or id, or ``none``.
             overrides: ``key=value`` words.
             pins: step, from 1 → path, name or id of a picture, or None or ``none`` to keep it blank.
-            bans: pictures, as in pins.
+            bans: pictures by path, name or id.
             where: name for messages.
         Raises:
-            ConfigError: an unknown setting, a step below 1, or a threshold with a trained run, for which
-                there is no calibration of blanks.
+            ConfigError: a setting is unknown, a step is below 1, or a threshold is given with a trained run,
+                which is not calibrated.
             DataError: a picture is not in the library.
         """
         from limner.config import build
@@ -285,22 +282,23 @@ class Illustrator:
     ) -> Board:
         """Illustrate a story.
 
-        The text is encoded first, portion by portion, and others are answered in the meantime.
+        The text is encoded first, in portions, so that other requests can be answered in the meantime.
 
         Args:
             story: the text.
             options: options, see `options`; None for the defaults.
-            shown: pictures the text shows itself and that are kept, see `shown_by`; None keeps none.
-            held: 0-based step → picture id, or None for a blank, that stays as it is, see `weigh`.
-            as_it_is: 0-based step → a step held, which is not explained anew.
-            relations: that the pictures should have, as `limner.match.trained.asked` reads them: one for
-                all steps, or 0-based step → relation.
-            rewritten: per step what its picture would show, as a model puts it, see `limner.describe.steps`;
-                "" for nothing. It is read beside the step and never shown.
+            shown: pictures that the text shows and that are kept, see `shown_by`; None keeps none.
+            held: picture id, or None for a blank, by index of the step, of steps that stay as they are, see
+                `weigh`.
+            as_it_is: kept steps that are not explained again, by index.
+            relations: relations that the pictures should have, in the form of `limner.match.trained.asked`:
+                one for all steps, or by index of the step.
+            rewritten: per step, a model's description of its picture, see `limner.describe.steps`; "" for
+                none. It is compared in addition to the step and never shown.
             progress: receiver of the number of encoded characters; an error that it raises ends the work.
         Raises:
-            ConfigError: a relation without a trained run, or one that it does not know.
-            LimnerError: as `index`, `channels` and `limner.match.illustrate.weigh`.
+            ConfigError: a relation is given without a trained run, or the run does not know it.
+            LimnerError: see `index`, `channels` and `limner.match.illustrate.weigh`.
         """
         options = self.options() if options is None else options
         from limner.match.illustrate import decide
@@ -358,20 +356,20 @@ class Illustrator:
         relations: Mapping[int, str] | None = None,
         progress: Progress | None = None,
     ) -> list[Candidate]:
-        """Candidates of one step, with all others unchanged; the best first.
+        """Candidates of one step, with all others unchanged; best first.
 
-        They are those of `board` with the others held. What the pictures are worth to a text is kept, so
-        that further steps of the same storyboard cost little.
+        They are those of `board` with the other steps held. Scores are cached, so that further steps of the
+        same storyboard cost little.
 
         Args:
             story: the text.
-            options: see `options`; `runners_up` says how many follow the first.
-            shown: 0-based step → picture that it shows, or None.
+            options: see `options`; `runners_up` is the number of candidates after the first.
+            shown: picture of each step, or None, by index.
             step: index of the step, from 0.
-            relations: 0-based step → relation asked for.
+            relations: requested relation by index of the step, from 0.
             progress: see `board`.
         Raises:
-            LimnerError: as `board`.
+            LimnerError: see `board`.
         """
         if self.model is not None:
             held = {one: picture for one, picture in shown.items() if one != step}
@@ -393,20 +391,20 @@ class Illustrator:
         pinned: bool,
         progress: Progress | None = None,
     ) -> BoardStep:
-        """One step with the picture that it shows, in the numbers in which it was offered; see `offers`.
+        """One step with its picture, with the scores with which it was offered; see `offers`.
 
-        A choice that is known costs what one list of candidates costs: nothing else is decided by it.
+        Explaining a known choice costs as much as one list of candidates; nothing else is decided.
 
         Args:
             story: the text.
-            options: as of `offers`.
-            shown: 0-based step → picture that it shows, or None.
-            step: 0-based.
-            pinned: whether the user fixed it; else it merely stays.
-            progress: as of `board`.
+            options: see `offers`.
+            shown: picture of each step, or None, by index.
+            step: index of the step, from 0.
+            pinned: whether the user fixed it; otherwise it is only kept.
+            progress: see `board`.
         Raises:
-            ConfigError: there is a trained run, which weighs no step alone.
-            LimnerError: as `board`.
+            ConfigError: there is a trained run, which cannot score a single step.
+            LimnerError: see `board`.
         """
         if self.model is not None:
             raise ConfigError("a trained run weighs all steps together")
@@ -435,9 +433,9 @@ class Illustrator:
         *,
         there: str | None = None,
     ) -> Iterator[Weighed]:
-        """What the pictures are worth to a step, where all others show what they show; see `offers`.
+        """Scores of the pictures for a step, given those of all others; see `offers`.
 
-        With a picture that must be there, it is among what the step may show.
+        A required picture is included among the candidates.
         """
         from limner.match.board import BLANK
         from limner.progress import Progress
@@ -528,7 +526,7 @@ class Illustrator:
         Args:
             text: a story, or words to search for.
         Raises:
-            LimnerError: as `channels`.
+            LimnerError: see `channels`.
         """
         if isinstance(text, str):
             codes = [language_of_query(text, self.library.settings)]
@@ -543,7 +541,7 @@ class Illustrator:
             text: the words.
             option: name of the option for unwanted things.
         Raises:
-            LimnerError: as `channels`.
+            LimnerError: see `channels`.
         """
         found = unreadable(text, self.channels) or self.language_note(text)
         return found or negation_note(text, language_of_query(text, self.library.settings), option)
@@ -561,27 +559,27 @@ class Illustrator:
     ) -> Matches:
         """Find pictures by words, best first.
 
-        What is unwanted counts against a picture as much as what is wanted counts for it: a score is the
-        log-odds of the words less those of what is unwanted, each against another picture of the library. Of
-        these, the pictures are weighed that fit the words best, `WEIGHED` of them.
+        Unwanted things count against a picture as much as wanted ones count for it: its score is the log-odds
+        of the words minus those of the unwanted things, each against another picture of the library. It is
+        computed for the `WEIGHED` pictures that fit the words best.
 
         Args:
             text: the query, one line or a whole text.
             limit: maximum number of pictures.
-            relation: that they should have, where a trained run knows some.
-            without: words for what they should not show.
-            only: conditions that they must meet; the best are sought among those that do.
+            relation: relation that they should have, if a trained run predicts it.
+            without: words for things that they should not show.
+            only: conditions that they must meet.
             used: ids of the pictures that count as used in these.
-            min_probability: chance below which they are left out, 0 to 1; None for none.
+            min_probability: probability, 0 to 1, below which they are left out; None for no limit.
         Raises:
-            ConfigError: a cut-off with a trained run, which states no chances.
+            ConfigError: a limit is given with a trained run, which has no probabilities.
             DataError: no encoder reads the words of `without`.
-            LimnerError: as `index` and `channels`, or an unknown relation.
+            LimnerError: see `index` and `channels`; or the relation is unknown.
         Returns:
             The pictures; empty if no encoder reads the words, see `query_note`.
         """
         if min_probability is not None and not self.calibrated:
-            raise ConfigError("--min-score: a trained run states no chances; drop one of the two")
+            raise ConfigError("--min-score: a trained run gives no probabilities; drop one of the two")
         relations = self._relation([relation])
         channels = [*self.channels, *relations]
         code = language_of_query(text, self.library.settings)
@@ -633,9 +631,9 @@ class Illustrator:
         Args:
             data: the whole file.
             where: its name, for messages.
-            suffix: suffix of its name, lower case.
+            suffix: extension of its name, lower case.
         Raises:
-            LimnerError: as `limner.match.equipment.vectors_of_file` and `eyes_of`.
+            LimnerError: see `limner.match.equipment.vectors_of_file` and `eyes_of`.
         """
         digest = hashlib.sha256(data).hexdigest()
         if digest in self.catalogue:
@@ -655,21 +653,22 @@ class Illustrator:
     ) -> Matches:
         """Find pictures similar to another one, best first, in all spaces that compare pictures.
 
-        A picture's score is the sum of the deviations of its likeness. Words count as much as the picture
-        does: n Σ d is added for what is wanted and subtracted for what is unwanted, n the ways in which
-        pictures are compared, and d by how many deviations a picture fits some words. The best are sought
-        among the `WEIGHED` pictures most like the one given, and as many for each of the words added.
+        A picture's score is the sum of the deviations of its similarities. Words count as much as the
+        picture: id of a picture, which is not in the result, or the result of `look_at`.
+        in which pictures are compared, and d the number of deviations by which a picture fits the words.
+        Candidates are the `WEIGHED` pictures most similar to the given one, and as many for each of the added
+        words.
 
         Args:
             picture: id, which is not in the result, or the result of `look_at`.
             limit: maximum number of pictures.
             added: words for things that they should show too.
-            without: words for what they should not show.
-            only: conditions that they must meet; the best are sought among those that do.
+            without: words for things that they should not show.
+            only: conditions that they must meet.
             used: ids of the pictures that count as used in these.
         Raises:
             DataError: no encoder reads the words.
-            LimnerError: as `index`; there is no such picture, or no vector of it.
+            LimnerError: see `index`; or the picture does not exist, or has no vector.
         """
         own = [picture] if isinstance(picture, str) else []
         self.catalogue.pictures(own)
@@ -739,7 +738,8 @@ class Illustrator:
         """Index with the results of some searches among the pictures that meet conditions.
 
         Returns:
-            it, (M,) which of its pictures do not meet them, and how many of the library do.
+            The index, (M,) mask of its pictures that do not meet the conditions, and the number of pictures
+            of the library that do.
         """
         if only == Only():
             index = self.index.among(requests, ids)
@@ -839,7 +839,7 @@ def _deviations(pool: Pool) -> Float64Array:
 def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:
     """Encode a text with all encoders, which cache it.
 
-    All encode one batch before the next, since several share vectors; so the progress is even.
+    All of them encode a batch before the next one, since several share vectors; so the progress is even.
     """
     portions = [[(one.encoder, part) for part in readings.portions(one)] for one in channels]
     letters = sum(len(text) for own in portions for _, part in own for text in part)

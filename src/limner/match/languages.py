@@ -59,7 +59,7 @@ def unread(codes: Sequence[str], channels: Iterable[Channel]) -> list[int]:
 
     Args:
         codes: ISO 639 code of each text.
-        channels: that take part.
+        channels: channels that are used.
     """
     reads = [channel.reads for channel in channels]
     return [n for n, code in enumerate(codes) if all(own is not None and code not in own for own in reads)]

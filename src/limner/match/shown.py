@@ -1,4 +1,4 @@
-"""Pictures that a text already shows, matched with a library by content."""
+"""Finds the pictures that a text already shows in a library, by content."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class GivenPictures:
     """Pictures that a text already shows.
 
     Attributes:
-        inside: 0-based step → id of a picture of the library.
-        outside: 0-based step → a picture that is no part of the library.
-        notes: pictures named but not shown, one line each.
-        story: the text; where it names a picture that cannot be shown, with the reason.
+        inside: id of a picture of the library, by index of the step.
+        outside: picture that is not in the library, by index of the step.
+        notes: pictures that are named but cannot be shown, one line each.
+        story: the text; its pictures that cannot be shown have the reason.
     """
 
     inside: dict[int, str] = field(default_factory=dict)
@@ -33,11 +33,11 @@ class GivenPictures:
 
 
 def shown_by(story: Story, library: PictureStore) -> GivenPictures:
-    """Match the first usable picture of each step with the library, by content.
+    """Look up the first usable picture of each step in the library, by content.
 
     Args:
-        story: as read; the files that it may not show have no path.
-        library: that is looked in.
+        story: the story as read; files that it may not show have no path.
+        library: the library.
     """
     inside: dict[int, str] = {}
     outside: dict[int, Picture] = {}

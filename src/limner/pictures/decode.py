@@ -1,9 +1,8 @@
-"""Open a picture file safely and hand out upright RGB pixels.
+"""Opens picture files safely, and returns upright RGB pixels.
 
-Whatever people have in their folders must either open as it should look or be refused with a reason:
-the content tells the format, sizes are checked before anything is decoded, and only regular files are ever
-opened, read-only. Of a camera raw file, which the extra ``raw`` reads by LibRaw, the preview that the camera
-left inside is taken where it is large enough, else the sensor's data.
+Every file either opens as it should look or is refused with a reason: the content decides the format, sizes
+are checked before anything is decoded, and only regular files are opened, read-only. Of a camera raw file
+(extra ``raw``, LibRaw), the embedded preview is used if it is large enough, else the sensor's data.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ if TYPE_CHECKING:
 
 
 class PictureError(DataError):
-    """A file that cannot be used as a picture, and why.
+    """A file that cannot be used as a picture, with the reason.
 
     Attributes:
-        lasting: True where the same bytes will always fail, so that there is no use in trying again.
+        lasting: whether the same bytes will always fail, so that trying again is pointless.
     """
 
     def __init__(self, reason: str, *, lasting: bool = True) -> None:
@@ -61,8 +60,10 @@ _TURNS = {
 
 
 def orientation(image: Image) -> Transpose | None:
-    """How to turn a picture upright by its EXIF orientation; None where it already is, or EXIF is damaged."""
-    # Damaged EXIF raises nearly anything; it is reported with the other metadata and the picture kept.
+    """How to turn a picture upright according to its EXIF orientation; None if it is upright or its EXIF is
+    damaged.
+    """
+    # Damaged EXIF raises almost any error; it is reported with the other metadata, and the picture is kept.
     with suppress(Exception):
         return _TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
     return None
@@ -86,10 +87,9 @@ def to_rgb(image: Image) -> Image:
 
 
 def _in_srgb(image: Image, profile: object) -> Image:
-    """RGB, L or CMYK → RGB, the colours as a profile means them.
+    """Convert RGB, L or CMYK to RGB in sRGB by the picture's colour profile.
 
-    Without a profile they are taken as those of sRGB, and so they are where it is damaged or of a kind of
-    colours that the picture does not have.
+    Without a profile, or if it is damaged or for another colour model, the colours count as sRGB.
     """
     transform = _transform(profile, image.mode) if isinstance(profile, bytes) and profile else None
     if transform is None:
@@ -100,16 +100,16 @@ def _in_srgb(image: Image, profile: object) -> Image:
     return found
 
 
-@lru_cache(64)  # of a folder's pictures most have the same one
+@lru_cache(64)  # most pictures of a folder have the same profile
 def _transform(profile: bytes, mode: str) -> tuple[str, ImageCms.ImageCmsTransform] | None:
-    """Mode that a profile is of, and what leads from there to sRGB; None where it does not fit."""
+    """Mode of a profile, and its conversion to sRGB; None if it does not fit."""
     try:
         source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
         own = {"RGB": "RGB", "GRAY": "L", "CMYK": "CMYK"}.get(source.profile.xcolor_space.strip(), "")
         if own not in {"RGB": ("RGB",), "L": ("L", "RGB"), "CMYK": ("CMYK",)}.get(mode, ()):
             return None
         target = ImageCms.createProfile("sRGB")
-        # Several threads share it, which its cache of one pixel is not made for.
+        # Several threads share it; its one-pixel cache is not thread-safe.
         flags = ImageCms.Flags.NOCACHE
         return own, ImageCms.buildTransform(source, target, own, "RGB", flags=flags)
     except (ImageCms.PyCMSError, OSError, ValueError):
@@ -154,10 +154,10 @@ def _adobe_rgb() -> bytes:
 
 
 def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.uint8]:
-    """Grey of more than 8 bits → 8 bits.
+    """Convert grey of more than 8 bits to 8 bits.
 
-    Unsigned 16 bit maps 0…65535 to 0…255. Wider integers and floats state no range: 0…255, 0…65535 or 0…1
-    is taken where all values lie in it, else their own minimum and maximum are.
+    Unsigned 16-bit values are mapped from 0…65535 to 0…255. Wider integers and floats state no range: the
+    first of 0…255, 0…65535 and 0…1 that contains all values is used, or else their own minimum and maximum.
     """
     wide = values.astype(np.float64)
     if not np.isfinite(wide).all():
@@ -175,9 +175,10 @@ def _deep_grey(values: np.typing.NDArray[np.generic]) -> np.typing.NDArray[np.ui
 MAX_HEADER_PIXELS = 2**28
 MAX_DECODED_PIXELS = 90_000_000
 MAX_SCANNED_PIXELS = 2_000_000_000
-"""Pixels times scans of a progressive JPEG, each of which goes over all pixels: some twenty seconds."""
+"""Maximum of pixels times scans of a progressive JPEG, each of which visits all pixels: about twenty seconds.
+"""
 FORMATS = re.findall(r"\w+", "JPEG PNG WEBP GIF TIFF AVIF HEIF BMP DIB JPEG2000 PPM ICO QOI PSD PCX")
-"""Tried by content in this order. Formats that start another program (EPS, WMF) are not in it."""
+"""Formats tried by content, in this order. Formats that start another program (EPS, WMF) are excluded."""
 
 RAW_SUFFIXES = frozenset(b".dng .cr2 .cr3 .nef .arw .orf .rw2 .raf .pef .srw".split())
 PICTURE_SUFFIXES = RAW_SUFFIXES.union(
@@ -191,17 +192,17 @@ LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
 CAPTIONS_NAMES = (b"captions.jsonl", b"captions.csv")
 TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
-"""Tables that are read with the folder they lie in: of each kind the first that is there."""
+"""Tables that are read with their folder: of each kind the first that exists."""
 
 
-@lru_cache(1024)  # a name is asked for its suffix several times in a row
+@lru_cache(1024)  # requested several times in a row for the same name
 def suffix_of(name: bytes) -> bytes:
-    """Suffix in lower case, with its dot."""
+    """Extension in lower case, with its dot."""
     return os.path.splitext(name)[1].lower()  # noqa: PTH122  (a file name need not be UTF-8)
 
 
 def names_pictures(source: bytes) -> bool:
-    """Whether a source is a folder, an address, a picture, a video or a list of them, by its name."""
+    """Whether a source is a folder, a URL, a picture, a video or a list of them, judging by its name."""
     named = suffix_of(source) in PICTURE_SUFFIXES | VIDEO_SUFFIXES | LIST_SUFFIXES
     return named or address(source) is not None or os.path.isdir(source)  # noqa: PTH112
 
@@ -212,7 +213,7 @@ class Decoded:
 
     Attributes:
         rgb: upright, mode RGB; for JPEG possibly scaled down (see `decode`).
-        loaded: the picture as stored, loaded, with its metadata; not upright.
+        loaded: the picture as stored, with its metadata; not upright.
         width_px, height_px: upright full size.
         format: Pillow's format name.
     """
@@ -225,7 +226,7 @@ class Decoded:
 
 
 def reader_version() -> str:
-    """What decides which files open: Pillow's version, the codecs it was built with, and other readers."""
+    """Version of everything that decides which files open: Pillow, its codecs, and other readers."""
     codecs = [name for name in ("avif", "webp", "jpg_2000", "libtiff") if features.check(name)]
     others = []
     for name in ("pillow-heif", "rawpy", "av"):
@@ -235,14 +236,14 @@ def reader_version() -> str:
 
 
 def identify(data: bytes, suffix: str) -> Image:
-    """Open by content, as `PIL.Image.open` does, but with limits of our own; nothing is decoded yet.
+    """Open a picture by its content, like `PIL.Image.open`, but with limner's limits; nothing is decoded yet.
 
-    Pillow's function warns or raises by a global limit on the full size, which would refuse large
-    photographs that are decoded at an eighth of it.
+    Pillow's function warns or raises by a global limit on the full size, which would refuse large photographs
+    that are decoded at an eighth of it.
 
     Args:
         data: the whole file.
-        suffix: as of `decode`.
+        suffix: see `decode`.
     Raises:
         PictureError: not a picture, or its header is damaged.
     """
@@ -252,7 +253,7 @@ def identify(data: bytes, suffix: str) -> Image:
         from pillow_heif import register_heif_opener
 
         register_heif_opener()
-    # Both begin alike, and may name neither codec first.
+    # Both begin in the same way, and need not name a codec first.
     other = "HEIF" if brands & {b"avif", b"avis"} else "AVIF"
     for name in FORMATS:
         if name not in Pillow.OPEN or (brands and name == other):
@@ -285,7 +286,7 @@ def _refusal(error: Exception, what: str) -> PictureError:
 
 
 def _brands(data: bytes) -> frozenset[bytes]:
-    """What a file of the family of HEIF and AVIF says it can be read as; empty for any other file."""
+    """Formats that a HEIF or AVIF file states; empty for any other file."""
     if data[4:8] != b"ftyp":
         return frozenset()
     box = data[8 : min(max(int.from_bytes(data[:4]), 12), 512)]
@@ -293,7 +294,7 @@ def _brands(data: bytes) -> frozenset[bytes]:
 
 
 class _Noted(threading.local):
-    """Warnings kept in one thread."""
+    """Warnings collected per thread."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -304,7 +305,7 @@ _noted = _Noted()
 
 @contextmanager
 def pillow_warnings() -> Iterator[None]:
-    """Within, Pillow's warnings are kept for `noted` in place of being shown."""
+    """Context in which Pillow's warnings are collected for `noted` instead of being shown."""
     with warnings.catch_warnings():
         warnings.filterwarnings("always", module=r"PIL\b")
         shown = warnings.showwarning
@@ -322,12 +323,12 @@ def pillow_warnings() -> Iterator[None]:
 
 
 def note(line: str) -> None:
-    """Keep a line about the picture that this thread decodes for `noted`."""
+    """Add a note on the picture that this thread decodes, for `noted`."""
     _noted.lines.append(line)
 
 
 def noted() -> tuple[str, ...]:
-    """Warnings kept in this thread since the last call, each once."""
+    """Warnings of this thread since the last call, each once."""
     kept, _noted.lines = tuple(dict.fromkeys(_noted.lines)), []
     return kept
 
@@ -337,14 +338,14 @@ MAX_FILE_BYTES = 2**30
 
 @dataclass(frozen=True)
 class FileBytes:
-    """A file as read once.
+    """Content of a file, read once.
 
     Attributes:
         data: all its bytes.
-        size: their number.
-        mtime_ns: modification time at opening; −1 where none is stated.
+        size: number of bytes.
+        mtime_ns: modification time at opening; −1 if unknown.
         sha256: 64 hex digits.
-        stamp: as `stamp_of`, at opening; "" where none is stated.
+        stamp: see `stamp_of`, at opening; "" if unknown.
     """
 
     data: bytes
@@ -355,23 +356,22 @@ class FileBytes:
 
 
 def stamp_of(status: os.stat_result) -> str:
-    """16 digits of a file's inode and of the time when the system last changed it.
+    """16 digits of a file's inode and inode change time.
 
-    Programs can set size and modification time of a file as they were before; these two they cannot. They
-    also change where the content does not: with new rights, or in a copy on another disk.
+    Programs can set a file's size and modification time to earlier values, but not these. They also change
+    when the content does not: with new permissions, or in a copy on another disk.
     """
     return hashlib.blake2b(f"{status.st_ctime_ns} {status.st_ino}".encode(), digest_size=8).hexdigest()
 
 
 def read_file(path: bytes) -> FileBytes:
-    """Read a regular file once, without ever waiting on a pipe or changing anything.
+    """Read a regular file once, without ever blocking on a pipe or changing anything.
 
     Args:
-        path: absolute path as the system has it, or an address on object storage, of which neither time nor
-            stamp is stated.
+        path: absolute path, or a URL on object storage, for which neither time nor stamp is known.
     Raises:
         PictureError: the file is missing, not permitted, not regular, empty, too large, or changing.
-        MissingError: an object store does not answer.
+        MissingError: an object store does not respond.
     """
     place = address(path)
     if place is not None:
@@ -404,14 +404,14 @@ def _object(place: Location) -> FileBytes:
 
 @contextmanager
 def opened(path: bytes) -> Iterator[tuple[BinaryIO, os.stat_result]]:
-    """A regular file that is not empty, open for reading alone, and its status.
+    """Open a regular, non-empty file read-only; the file and its status.
 
     Args:
-        path: absolute path as the system has it.
+        path: absolute path.
     Raises:
         PictureError: the file is missing, not permitted, not regular or empty, or the block raises an error.
     """
-    # Without O_NONBLOCK, opening a pipe that took the file's place after the walk would wait for ever.
+    # Without O_NONBLOCK, opening a pipe that replaced the file after the walk would block for ever.
     if sys.platform == "win32":
         flags = os.O_RDONLY | os.O_BINARY
     else:
@@ -435,22 +435,22 @@ def opened(path: bytes) -> Iterator[tuple[BinaryIO, os.stat_result]]:
 
 
 def kind_of(mode: int) -> str:
-    """Plain word for the kind of a file that is not a regular one."""
+    """Name of a kind of file that is not a regular one."""
     kinds = {"p": "pipe", "s": "socket", "c": "device", "b": "device", "d": "folder"}
     return kinds.get(stat.filemode(mode)[0], "special file")
 
 
 def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded:
-    """Bytes → upright RGB, first frame, alpha on white, 16 bit scaled to 8.
+    """Decode bytes to upright RGB: first frame, transparency on white, 16 bits scaled to 8.
 
-    A JPEG is decoded at the smallest scale of 1, 1/2, 1/4, 1/8 that leaves its shorter side at twice
-    `side_px` or more: several times faster, and the later resize hardly differs. Camera raw files, known by
-    their suffix, are read by `limner.pictures.decode`.
+    A JPEG is decoded at the smallest scale of 1, 1/2, 1/4 and 1/8 at which its shorter side is at least twice
+    `side_px`: several times faster, with hardly any difference after resizing. Camera raw files, recognised
+    by their extension, are read by `develop`.
 
     Args:
         data: the whole file.
-        side_px: shorter side the caller will resize to; None for full size.
-        suffix: of the file name, lower case, to word the reason where nothing opens it.
+        side_px: shorter side to which the caller will resize; None for full size.
+        suffix: extension of the file name in lower case, for error messages.
     Raises:
         PictureError: not a picture, damaged, truncated, or larger than the limits.
     """
@@ -536,7 +536,7 @@ def _check_scans(data: bytes, scans: Sequence[_Scan], pixels: int) -> None:
 
 
 _MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
-"""A marker among compressed pixels, in which a byte of 255 is followed by 0, or by a restart's number."""
+"""A marker among compressed pixels, in which a byte 255 is followed by 0 or a restart number."""
 
 
 def _scans(data: bytes) -> tuple[list[_Scan], bool]:
@@ -584,7 +584,7 @@ def _may_be_zeros(scan: bytes, zeros: Mapping[int, bool]) -> bool:
 
 
 def _lacks_only_its_end(data: bytes, image: Image) -> bool:
-    """Whether a JPEG has no end marker though all pixels are there: these do not change with what follows."""
+    """Whether a JPEG lacks only its end marker: its pixels do not change with the bytes that follow."""
     if _END in data[-4096:]:
         return False
     found = []
@@ -596,27 +596,27 @@ def _lacks_only_its_end(data: bytes, image: Image) -> bool:
 
 
 def _again(data: bytes, image: Image) -> Image:
-    """Other bytes opened as a picture was, at the same scale."""
+    """Open other bytes as a picture was opened, at the same scale."""
     found = identify(data, ".jpg")
     found.draft(None, image.size)
     return found
 
 
 RAW_FORMAT = "RAW"
-"""Stands where Pillow would name a format."""
+"""Used instead of Pillow's format name."""
 RAW_PREVIEW_SHARE = 0.9
-"""Share of the full side that a preview must have to stand for the picture at full size."""
+"""Share of the full side that a preview must have to be used at full size."""
 _RAW_FLIPS = {3: Transpose.ROTATE_180, 5: Transpose.ROTATE_90, 6: Transpose.ROTATE_270}
 _RAW_XMP = 700
 
 
 def develop(data: bytes, side_px: int | None, suffix: str) -> Decoded:
-    """A camera raw file as an upright picture with the file's own metadata.
+    """Develop a camera raw file as an upright picture with the file's own metadata.
 
     Args:
         data: the whole file.
-        side_px: shorter side the caller will resize to; None for full size.
-        suffix: of the file name, for messages.
+        side_px: shorter side to which the caller will resize; None for full size.
+        suffix: extension of the file name, for messages.
     Raises:
         PictureError: the extra is not installed, or the file is damaged, unknown or larger than the limits.
     """
@@ -654,8 +654,8 @@ def develop(data: bytes, side_px: int | None, suffix: str) -> Decoded:
 
 
 def _previews(raw: Any) -> Iterator[Image]:  # noqa: ANN401  (rawpy is untyped)
-    """The embedded preview, upright in RGB; none where there is none or it is damaged."""
-    # A preview that fails in whatever way costs nothing: the sensor's data are there.
+    """The embedded preview, upright in RGB; nothing if it is missing or damaged."""
+    # A preview that fails in any way does no harm: the sensor's data exist.
     with suppress(Exception):
         preview = raw.extract_thumb()
         if preview.format.name == "JPEG":
@@ -672,7 +672,7 @@ def _previews(raw: Any) -> Iterator[Image]:  # noqa: ANN401  (rawpy is untyped)
 
 
 def _told(data: bytes) -> dict[str | tuple[int, int], Any]:
-    """What a raw file says of itself, as Pillow keeps it: most kinds are TIFF outside; else nothing."""
+    """Metadata of a raw file in Pillow's form: most kinds are TIFF files; else nothing."""
     exif = Pillow.Exif()
     with suppress(Exception):
         exif.load(data)

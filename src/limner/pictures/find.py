@@ -1,7 +1,7 @@
-"""What pictures there are: folders, image folders with metadata tables, lists of paths.
+"""Finds pictures: in folders, in image folders with metadata tables, and in lists of paths.
 
-Walks disks and object storage without opening anything but tables, in a fixed order, one file at a time, so
-that a million stream through. It decides by status alone; whether a file is a picture `decode` finds out.
+Walks disks and object storage in a fixed order, one file at a time, so that a million can be streamed; only
+tables are opened. It judges by file status alone; `decode` finds out whether a file is a picture.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 _SEP = os.fsencode(os.sep)
 _SUFFIXES = PICTURE_SUFFIXES | VIDEO_SUFFIXES
 _HOLDERS = (b".lance", b".tar")
-"""Suffixes of tables in which others keep the bytes of pictures."""
+"""Extensions of tables that may contain the bytes of pictures."""
 _OF_PROGRAMS = (
     b"@eaDir",
     b".@__thumb",
@@ -58,22 +58,22 @@ _EDITED = re.compile(
 )
 _EXPORT = ".supplemental-metadata"
 _EXPORT_CUT = range(45, 48)
-"""Letters after which Google's export cuts the name of a picture's JSON file."""
+"""Number of characters to which Google's export truncates the name of a picture's JSON file."""
 
 
 @dataclass(frozen=True)
 class FoundFile:
-    """A regular file with a picture's suffix.
+    """A regular file with the extension of a picture.
 
     Attributes:
-        path: absolute, as the system has it; or an address.
-        size, mtime_ns: as its status states.
-        source: the folder, list or table it was found by.
-        sidecars: files beside it that describe it.
-        words: from a metadata table.
-        words_key: changes whenever a sidecar or the row of the table does.
-        stamp: as `limner.pictures.decode.stamp_of`.
-        expected: SHA-256 that it should still have; "" where it is read whatever it holds.
+        path: absolute path, or a URL.
+        size, mtime_ns: from its status.
+        source: folder, list or table in which it was found.
+        sidecars: files next to it that describe it.
+        words: words from a metadata table.
+        words_key: key that changes whenever a sidecar or the table's row does.
+        stamp: see `limner.pictures.decode.stamp_of`.
+        expected: SHA-256 that it should still have; "" if it is read in any case.
     """
 
     path: bytes
@@ -89,18 +89,18 @@ class FoundFile:
 
 @dataclass(frozen=True)
 class VideoFile(FoundFile):
-    """A regular file with a video's suffix; its sidecars and its row say what its frames show."""
+    """A regular file with the extension of a video; its sidecars and table row describe its frames."""
 
 
 @dataclass(frozen=True)
 class UnusableFile:
-    """Something that should be a picture but cannot be read.
+    """A file that should be a picture but cannot be read.
 
     Attributes:
-        path: absolute.
-        source: as in `FoundFile`.
-        reason: why.
-        folder: True for a folder that could not be listed; what lies below it is unknown.
+        path: absolute path.
+        source: see `FoundFile`.
+        reason: the reason.
+        folder: whether it is a folder that could not be listed; what is below it is unknown.
     """
 
     path: bytes
@@ -111,19 +111,19 @@ class UnusableFile:
 
 @dataclass(frozen=True)
 class OtherFile:
-    """A file that is neither picture nor video by its suffix."""
+    """A file that is neither a picture nor a video, judging by its extension."""
 
     path: bytes
 
 
 @dataclass(frozen=True)
 class TablesRead:
-    """The tables of one folder, after everything below it was met.
+    """The tables of one folder, once everything below it has been found.
 
     Attributes:
-        paths: of the tables.
-        used: pictures that a line of theirs describes.
-        unused: lines that name no picture there.
+        paths: paths of the tables.
+        used: number of pictures described by their lines.
+        unused: number of lines that match no picture there.
     """
 
     paths: tuple[bytes, ...]
@@ -132,7 +132,8 @@ class TablesRead:
 
     def __str__(self) -> str:
         """One line."""
-        left = f"; {self.unused:,} {'line names' if self.unused == 1 else 'lines name'} no picture there"
+        names = "line names a missing file" if self.unused == 1 else "lines name missing files"
+        left = f"; {self.unused:,} {names}"
         pictures = f"{self.used:,} {'picture' if self.used == 1 else 'pictures'}"
         return f"{', '.join(map(display, self.paths))}: read for {pictures}{left if self.unused else ''}"
 
@@ -141,11 +142,12 @@ Entry = FoundFile | UnusableFile | OtherFile | TablesRead
 
 
 def source_path(source: str | os.PathLike[str]) -> bytes:
-    """Absolute form of a source, links kept as they are.
+    """Absolute form of a source, without resolving links.
 
     Raises:
-        MissingError: it does not exist. Its pictures must not be taken for deleted: a drive may be away.
-        DataError: a table with pictures inside, by its name.
+        MissingError: it does not exist. Its pictures must not count as deleted, since a drive may be
+            disconnected.
+        DataError: it is a table that contains pictures, judging by its name.
     """
     place = location(source)
     if suffix_of(os.fsencode(source).rstrip(b"/")) in _HOLDERS:
@@ -166,10 +168,10 @@ def source_path(source: str | os.PathLike[str]) -> bytes:
 
 
 def _look_at(place: Location) -> bool:
-    """Whether an address is a folder.
+    """Whether a URL is a folder.
 
     Raises:
-        MissingError: nothing is there, or the object store does not answer.
+        MissingError: it does not exist, or the object store does not respond.
     """
     try:
         return locations.is_folder(place)
@@ -178,11 +180,12 @@ def _look_at(place: Location) -> bool:
 
 
 def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[Entry]:
-    """Every file of every source, in a fixed order; a file under two sources comes twice.
+    """Yield every file of every source in a fixed order; a file under two sources comes twice.
 
     Args:
-        sources: absolute paths or addresses of folders, lists (.csv, .jsonl, .parquet) or single pictures.
-        follow_links: enter linked folders too, each real folder once. Linked files are always read.
+        sources: absolute paths or URLs of folders, lists (.csv, .jsonl, .parquet) or single pictures.
+        follow_links: whether to enter linked folders too, each real folder once. Linked files are always
+            read.
     """
     holder, beside = b"", Beside({})
     rows: tuple[dict[bytes, TableRow], ...] = ()
@@ -196,7 +199,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         elif suffix_of(source) in LIST_SUFFIXES:
             yield from _walk_list(source)
         else:
-            if os.path.dirname(source) != holder:  # which is read once for all its pictures that are named
+            if os.path.dirname(source) != holder:  # which is read once for all pictures named in it
                 holder = os.path.dirname(source)
                 beside = Beside(_names(holder))
                 rows = () if place is not None else _rows_above(source)
@@ -208,7 +211,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
 def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
     """Rows of the metadata tables in the folders above a source on a disk, innermost first.
 
-    A table describes what lies below it, whichever part of that is named.
+    A table describes everything below it, whichever part of that is named.
     """
     found: list[dict[bytes, TableRow]] = []
     folder, above = source, os.path.dirname(source)
@@ -237,17 +240,17 @@ def _folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[t
 
 
 def is_list(source: bytes) -> bool:
-    """Whether a source is a list of paths, by its name; one that is gone counts as well."""
+    """Whether a source is a list of paths, judging by its name, even if it no longer exists."""
     return suffix_of(source) in LIST_SUFFIXES and not os.path.isdir(source)
 
 
 def is_video(path: bytes) -> bool:
-    """Whether a file is a video, by its name; one that is gone counts as well."""
+    """Whether a file is a video, judging by its name, even if it no longer exists."""
     return suffix_of(path) in VIDEO_SUFFIXES and not os.path.isdir(path)
 
 
 def count_files(sources: Sequence[bytes], *, follow_links: bool = False) -> int:
-    """Number of files with a picture's or a video's suffix, for a progress bar; cheap and approximate."""
+    """Number of files with the extension of a picture or video, for a progress bar; cheap and approximate."""
     total = 0
     for source in sources:
         place = address(source)
@@ -273,11 +276,12 @@ class _FolderWalk:
         self.entered: set[tuple[int, int]] = set()
 
     def folder(self, folder: bytes, scopes: tuple[dict[bytes, TableRow], ...]) -> Iterator[Entry]:
-        """One folder: its files in order, then the folders in it; a library's own folder is passed by.
+        """Walk one folder: its files in order, then its subfolders; a library's own folder is skipped.
 
         Args:
             folder: its path.
-            scopes: rows of the metadata tables of the folders above, innermost first; rows that are met go.
+            scopes: rows of the metadata tables of the folders above, innermost first; rows of pictures that
+                are found are removed.
         """
         try:
             names = self.listing(folder)
@@ -313,19 +317,23 @@ class _FolderWalk:
         for path in below:
             yield from self.folder(path, inner)
         for row in sorted(rows.values(), key=lambda one: one.path):
-            there = "is no picture by its name" if locations.is_there(os.fsdecode(row.path)) else "not there"
+            there = (
+                "has no picture's extension"
+                if locations.is_there(os.fsdecode(row.path))
+                else "does not exist"
+            )
             yield UnusableFile(row.path, self.source, f"listed in {row.where} but {there}")
         if tables:
             yield TablesRead(tables, named - len(rows), len(rows))
 
     def listing(self, folder: bytes) -> dict[bytes, bool]:
-        """Names in a folder, in order, and whether each is a folder; nothing where it was entered before.
+        """Names in a folder, in order, and whether each is a folder; empty if the folder was entered before.
 
         Raises:
             OSError: it cannot be listed.
         """
         status = os.stat(folder)
-        # A link to a folder above would otherwise lead round for ever.
+        # A link to a parent folder would otherwise lead to an endless loop.
         if (status.st_dev, status.st_ino) in self.entered:
             return {}
         self.entered.add((status.st_dev, status.st_ino))
@@ -333,7 +341,7 @@ class _FolderWalk:
             return dict(sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries))
 
     def join(self, folder: bytes, name: bytes) -> bytes:
-        """What lies in a folder."""
+        """Path of a name in a folder."""
         return os.path.join(folder, name)
 
     def is_linked(self, path: bytes) -> bool:
@@ -341,54 +349,56 @@ class _FolderWalk:
         return os.path.islink(path) and os.path.isdir(path)
 
     def of_programs(self, folder: bytes) -> Iterator[Entry]:
-        """What lies in a folder of a storage system: no picture of the user's."""
+        """Whether a folder belongs to a storage system and contains no picture of the user's."""
         for inside, _, names in os.walk(folder):
             yield from (OtherFile(os.path.join(inside, name)) for name in sorted(names))
 
     def statuses_of(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
-        """What lies in a folder, with what the list tells of it."""
+        """Names in a folder, with their status if the listing includes it."""
         return dict.fromkeys(names)
 
     def look(self, path: bytes, beside: Beside, row: TableRow | None) -> Entry:
-        """A file by its status, with what describes it."""
+        """The file according to its status, with its description."""
         return _look(path, self.source, beside, row)
 
 
 class _AddressWalk(_FolderWalk):
-    """A walk through one folder of an object store, where a list of names tells all of them."""
+    """Walk through one folder of an object store, in which a listing includes the status of files."""
 
     def listing(self, folder: bytes) -> dict[bytes, bool]:
-        """As of a disk; a store that does not answer ends the walk, lest its pictures pass for deleted."""
+        """As on a disk; a store that does not respond ends the walk, so that its pictures do not count as
+        deleted.
+        """
         place = address(folder)
         self.statuses = locations.listing(place) if place is not None else {}
         return {name: status is None for name, status in self.statuses.items()}
 
     def join(self, folder: bytes, name: bytes) -> bytes:
-        """What lies in a folder."""
+        """URL of a name in a folder."""
         return folder + b"/" + name
 
     def is_linked(self, path: bytes) -> bool:
-        """There are no links."""
+        """Always False: object stores have no links."""
         return False
 
     def of_programs(self, folder: bytes) -> Iterator[Entry]:
-        """As of a disk."""
+        """As on a disk."""
         place = address(folder)
         found = objects(place) if place is not None else ()
         yield from (OtherFile(os.fsencode(str(one.location))) for one in found)
 
     def statuses_of(self, names: Iterable[bytes]) -> dict[bytes, Status | None]:
-        """The list of an object store tells the status as well."""
+        """Names in a folder, with their status, which the listing includes."""
         return self.statuses
 
 
 def _is_wanted(name: bytes) -> bool:
-    """Whether a name has such a suffix; ``._x.jpg`` is what a Mac leaves on foreign disks."""
+    """Whether a name has such an extension; ``._x.jpg`` is a file that macOS leaves on other file systems."""
     return suffix_of(name) in _SUFFIXES and not name.startswith(b"._")
 
 
 def _walk_list(source: bytes) -> Iterator[Entry]:
-    """The files that a table names."""
+    """Yield the files that a table names."""
     from limner.pictures.tables import joined_rows
 
     last, there, beside = b"", b"", Beside({})
@@ -406,7 +416,7 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
 
 
 def _names(folder: bytes) -> dict[bytes, Status | None]:
-    """What lies in a folder, as far as it can be listed, with the status of what is on object storage."""
+    """Names in a folder, as far as it can be listed, with their status on object storage."""
     try:
         place = address(folder)
         return dict.fromkeys(os.listdir(folder)) if place is None else locations.listing(place)
@@ -415,10 +425,10 @@ def _names(folder: bytes) -> dict[bytes, Status | None]:
 
 
 class Beside:
-    """What lies in one folder, and which of it describes a picture there.
+    """Content of one folder, and which files describe a picture there.
 
     Attributes:
-        statuses: name → what the list of an object store tells of it, None on a disk.
+        statuses: name → status from the listing of an object store, None on a disk.
     """
 
     def __init__(self, statuses: Mapping[bytes, Status | None]) -> None:
@@ -430,11 +440,12 @@ class Beside:
         self._exports = any(name.endswith(".json") for name in self._sidecars)
 
     def sidecars(self, name: bytes) -> list[bytes]:
-        """Names of the files that describe one, most trusted first; in any letter case, composed or not.
+        """Names of the files that describe a picture, most trusted first, in any letter case and Unicode
+        form.
 
         Args:
-            name: ``a.jpg``, which ``a.jpg.xmp`` (darktable), ``a.xmp`` (Lightroom) and, exported by Google
-                Photos, ``a.jpg.supplemental-metadata.json`` describe.
+            name: file name such as ``a.jpg``, which is described by ``a.jpg.xmp`` (darktable), ``a.xmp``
+                (Lightroom) and, in Google Photos exports, ``a.jpg.supplemental-metadata.json``.
         """
         if not self._sidecars:
             return []
@@ -471,7 +482,7 @@ def _exported(name: str) -> Iterator[list[str]]:
 
 
 def _as_written(path: bytes, beside: Beside) -> bytes:
-    """The path of what is there: a disk may write é as two letters and a table as one."""
+    """Path of an existing file: a disk may store é as two characters and a table as one."""
     folder, between, name = path.rpartition(_SEP)
     if name.isascii() or name in beside.statuses:
         return path
@@ -480,13 +491,13 @@ def _as_written(path: bytes, beside: Beside) -> bytes:
 
 
 def _look(path: bytes, source: bytes, beside: Beside, row: TableRow | None) -> Entry:
-    """A file by its status, with what describes it.
+    """Build the entry of a file from its status.
 
     Args:
-        path: of the file.
-        source: as in `FoundFile`.
-        beside: what lies in its folder.
-        row: of the table that names it.
+        path: path of the file.
+        source: see `FoundFile`.
+        beside: content of its folder.
+        row: table row that names it.
     """
     listed = f"listed in {row.where} but " if row is not None else ""
     place = address(path)

@@ -1,7 +1,7 @@
 """Perceptual hashes and near-duplicate groups.
 
-Pictures of one group (a resized copy, another compression) must not stand side by side in a storyboard.
-The neighbour search is exact and scales to a million pictures. It does not find crops or mirrored copies.
+Pictures of one group (a resized copy, another compression) are not used together in a storyboard. The
+neighbour search is exact and scales to a million pictures. It does not find crops or mirrored copies.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ IndexArray = NDArray[np.int64]
 TimeArray = NDArray[np.float64]
 NEAR_BITS = 4
 BURST_BITS = 16
-"""By which hashes of a scene differ at most, as a rule, where the camera moved little; others by some 32."""
+"""Maximum distance of the hashes of one scene, as a rule, if the camera moved little; other pictures differ
+in about 32 bits.
+"""
 BURST_S = 2.0
-"""Frames of a video are at least as far apart."""
+"""Minimum distance between frames of a video."""
 BURST_NEXT = 16
-"""Pictures that follow in time, of the same second among them, with which each is compared."""
+"""Number of following pictures, in order of time, with which each is compared."""
 FRAME_BITS = 6
-"""By which frames that a camera numbered one after the other differ at most, where no time is stated."""
+"""Maximum distance of consecutively numbered frames of a camera without capture times."""
 EVEN = np.array([0, 1 << 63], dtype=np.uint64)
-"""Hashes of pictures of one colour: black, and all others."""
+"""Hashes of pictures of a single colour: black, and all others."""
 _SIDE_PX, _KEPT = 32, 8
 _COSINES = 2 * np.cos(np.pi / _SIDE_PX * np.outer(np.arange(_KEPT), np.arange(_SIDE_PX) + 0.5))
 """The first rows of the matrix of a DCT-II."""
@@ -37,10 +39,11 @@ _COSINES = 2 * np.cos(np.pi / _SIDE_PX * np.outer(np.arange(_KEPT), np.arange(_S
 def phash(image: Image) -> int:
     """64-bit hash of the low frequencies of the grey picture.
 
-    32 × 32 grey, two-dimensional DCT-II, the 8 × 8 lowest coefficients, one bit each: above their median.
+    32 × 32 grey, two-dimensional DCT-II, the 8 × 8 lowest coefficients, one bit each: whether it is above
+    their median.
 
     Args:
-        image: upright, any mode and size.
+        image: upright picture of any mode and size.
     Returns:
         0 to 2⁶⁴ − 1, the most significant bit for the mean grey.
     Source: Zauner, Implementation and Benchmarking of Perceptual Image Hash Functions, 2010, §3.2.1.
@@ -48,20 +51,20 @@ def phash(image: Image) -> int:
     """
     grey = np.asarray(image.convert("L").resize((_SIDE_PX, _SIDE_PX), Resampling.LANCZOS), dtype=np.float64)
     low = _COSINES @ grey @ _COSINES.T
-    # Rounding keeps the noise of the transform, about 1e-11, from setting bits of an even picture.
+    # Rounding keeps the transform's noise of about 1e-11 from setting bits of a uniform picture.
     low = np.round(low, 3)
     bits = np.packbits((low > np.median(low)).ravel())
     return int.from_bytes(bits.tobytes(), "big")
 
 
 def near_pairs(hashes: HashArray, bits: int = NEAR_BITS) -> Iterator[tuple[IndexArray, IndexArray]]:
-    """All pairs of different hashes at most `bits` apart, in blocks; a pair may come more than once.
+    """All pairs of different hashes at most `bits` apart, in blocks; a pair may occur more than once.
 
-    The bits are dealt into `bits` + 2 parts. Two hashes that differ in at most `bits` places agree on at
-    least two parts, so that looking among the hashes equal on each couple of parts finds every pair.
+    The bits are divided into `bits` + 2 parts. Two hashes that differ in at most `bits` places agree in at
+    least two parts, so comparing hashes that are equal in any two parts finds every pair.
 
     Args:
-        hashes: (M,) all different.
+        hashes: (M,) hashes, all different.
         bits: largest Hamming distance, 0 to 16.
     Yields:
         Row numbers (P,), (P,) of the two sides.
@@ -70,7 +73,7 @@ def near_pairs(hashes: HashArray, bits: int = NEAR_BITS) -> Iterator[tuple[Index
     """
     expect("near_pairs", hashes=(hashes, "M"))
     parts = bits + 2
-    # Neighbouring frequencies go together in photographs; dealing them out keeps the parts even.
+    # Neighbouring frequencies are correlated in photographs; spreading them over the parts balances these.
     masks = [sum(1 << place for place in range(part, 64, parts)) for part in range(parts)]
     for one, other in combinations(masks, 2):
         keys = hashes & np.uint64(one | other)
@@ -89,7 +92,8 @@ def near_pairs(hashes: HashArray, bits: int = NEAR_BITS) -> Iterator[tuple[Index
 
 
 def burst_pairs(hashes: HashArray, taken: TimeArray) -> tuple[IndexArray, IndexArray]:
-    """Pairs of pictures of one burst: taken less than `BURST_S` apart and at most `BURST_BITS` bits.
+    """Pairs of pictures of one burst: taken less than `BURST_S` apart and differing in at most `BURST_BITS`
+    bits.
 
     Args:
         hashes: (M,).
@@ -116,16 +120,17 @@ def near_groups(
     taken: TimeArray | None = None,
     frames: tuple[IndexArray, IndexArray] | None = None,
 ) -> IndexArray:
-    """Group pictures whose hashes are linked by steps of at most `bits` differing bits, or as of one burst.
+    """Group pictures linked by chains of hashes that differ in at most `bits` bits, and pictures of one
+    burst.
 
-    An even picture, of one colour, is like no other: its hash says nothing of it.
+    A picture of a single colour is linked to no other, because its hash carries no information.
 
     Args:
         hashes: (M,).
         bits: largest Hamming distance of a link.
-        taken: (M,) seconds, NaN where unknown, see `burst_pairs`; None for nothing known.
-        frames: (P,), (P,) rows that may be neighbours in a burst; they are if three or more follow each other
-            with at most `FRAME_BITS` differing bits.
+        taken: (M,) seconds, NaN if unknown, see `burst_pairs`; None if all are unknown.
+        frames: (P,), (P,) rows that may be neighbours in a burst; they are if three or more in succession
+            differ by at most `FRAME_BITS` bits each.
     Returns:
         (M,) number of the first row of each row's group.
     """
@@ -142,7 +147,9 @@ def near_groups(
         left, right = (ends[np.isin(frames, telling).all(axis=0)] for ends in frames)
         near = np.bitwise_count(hashes[left] ^ hashes[right]) <= FRAME_BITS
         left, right = left[near], right[near]
-        series = np.isin(left, right) | np.isin(right, left)  # two drawings may be as near; three rarely are
+        series = np.isin(left, right) | np.isin(
+            right, left
+        )  # two different drawings may be as similar; three rarely are
         left, right = (labels[np.searchsorted(telling, ends[series])] for ends in (left, right))
         labels = _linked(labels, [(left, right)])
     lowest = np.full(len(telling), len(hashes), dtype=np.int64)
@@ -152,7 +159,7 @@ def near_groups(
 
 
 def _alike(hashes: HashArray, bits: int) -> IndexArray:
-    """(M,) number of the first row of each row's group by hashes alone."""
+    """(M,) number of the first row of each row's group, by hashes alone."""
     different, first, place = np.unique(hashes, return_index=True, return_inverse=True)
     count = len(different)
     labels = np.arange(count)
@@ -162,7 +169,7 @@ def _alike(hashes: HashArray, bits: int) -> IndexArray:
         apart = labels[left] != labels[right]
         waiting.append((labels[left[apart]], labels[right[apart]]))
         pending += int(apart.sum())
-        # Linking in blocks keeps the memory at O(M), however many pairs there are.
+        # Linking in blocks limits the memory to O(M), however many pairs there are.
         if pending > count:
             labels, waiting, pending = _linked(labels, waiting), [], 0
     labels = _linked(labels, waiting)
@@ -172,7 +179,7 @@ def _alike(hashes: HashArray, bits: int) -> IndexArray:
 
 
 def _linked(labels: IndexArray, pairs: list[tuple[IndexArray, IndexArray]]) -> IndexArray:
-    """Labels after joining those that pairs link.
+    """Labels after joining the groups that pairs link.
 
     Args:
         labels: (M,) 0 to M − 1.

@@ -1,7 +1,7 @@
-"""Words that belong to a picture: inside its file (EXIF, IPTC, XMP, PNG), beside it, and its name.
+"""Words of a picture: inside its file (EXIF, IPTC, XMP, PNG), next to it, and in its name.
 
-Editors and agencies describe their pictures there, so a library of theirs is searchable at once. Every
-origin yields the same `Words`, which merge by one rule; damaged metadata becomes a warning.
+Editors and agencies describe their pictures there, so their collections can be searched at once. Every source
+yields the same `Words`, which are merged by one rule; damaged metadata become a warning.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ MAX_CAPTION_CHARS = 4000
 MAX_METADATA_BYTES = 4 * 2**20
 """Of XMP, or of one text, inside a picture."""
 MAX_CAPTIONS = 100
-"""Captions of one picture; each is encoded."""
+"""Maximum number of captions of a picture; each is encoded."""
 
-# Written by cameras, scanners and programs into the description field; they say nothing about the picture.
+# Texts that cameras, scanners and programs write into the description field, without information on the
+# picture.
 _RUBBISH = re.compile(
     r"""((olympus|konica\ minolta|minolta|kodak|samsung|canon|nikon)?\ ?(digital\ )?(still\ )?camera
     |sony\ dsc|samsung(\ csc|\ camera\ pictures)?|maginon|jvc|exif_jpeg_picture|exif[_ ]?jpeg[_ ]?(t?4?2?2?)
@@ -62,7 +63,7 @@ _CAMERA_TOKENS = frozenset(
         r"\w+", "img dsc dscn dscf pict pxl mvimg vid mov wp dji gopr gh gx cimg p r s hpim sam imgp kodak fb"
     )
 )
-# Ordinary words that programs put into names: kept beside others, but no caption by themselves.
+# Ordinary words that programs put into names: kept with others, but not a caption by themselves.
 _FILLERS = frozenset(
     re.split(
         r"\s+",
@@ -82,10 +83,10 @@ Coordinates = tuple[float, float]
 
 @dataclass(frozen=True)
 class Words:
-    """What one or more origins say about a picture.
+    """Words from one or more sources about a picture.
 
     Attributes:
-        captions: in the order they should be read.
+        captions: captions, in reading order.
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
         taken: capture time, without zone where none is stated.
@@ -104,7 +105,7 @@ class Words:
 
 
 def plain(text: str) -> str:
-    """Words without control characters and surplus white space."""
+    """Text without control characters and surplus white space."""
     text = "".join(" " if unicodedata.category(letter) in ("Cc", "Cs") else letter for letter in text)
     return " ".join(text.split())
 
@@ -118,7 +119,7 @@ _BREAK = re.compile(r"(?i)</?(?:blockquote|br|div|h[1-6]|li|ol|p|ul)\b")
 
 
 def unmarked(text: str) -> str:
-    """Words as a web program meant them: its entities decoded once, its tags taken out."""
+    """Text of a web program: its entities decoded once, its tags removed."""
     if _ENTITY.search(text):
         text = html.unescape(text)
     return _TAG.sub(lambda tag: " " if _BREAK.match(tag[0]) else "", text)
@@ -133,13 +134,13 @@ def clean(text: str) -> str:
 
 
 def captions(texts: Iterable[str], source: CaptionSource) -> tuple[Caption, ...]:
-    """Captions of one source from raw texts; empty and meaningless ones are left out."""
+    """Captions of one source from raw texts, without empty and meaningless ones."""
     cleaned = (clean(text) for text in texts)
     return tuple(Caption(text=text, source=source) for text in cleaned if text)
 
 
 def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
-    """The first caption of every wording, letter case and final stop aside; order kept."""
+    """The first of captions that differ only in letter case or final full stop; in order."""
     first: dict[str, Caption] = {}
     for caption in found:
         first.setdefault(caption.text.casefold().rstrip(" ."), caption)
@@ -147,7 +148,7 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 
 
 def merge(parts: Iterable[Words]) -> Words:
-    """One `Words` from several, most trusted first.
+    """Merge several `Words`, most trusted first.
 
     Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win. A capture
     time precedes that of digitizing, and the camera's clock the same moment in UTC.
@@ -188,7 +189,7 @@ def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, bool]:
 
 
 def readable_name(stem: str) -> str:
-    """A file name as words, or "" where a camera or a program chose it.
+    """A file name as words, or "" if a camera or a program chose it.
 
     ``grandma-baking-bread`` → "grandma baking bread"; ``IMG_2031``, hashes, UUIDs and screenshots → "".
     Two words of letters are asked for, or a single one of at least four letters in a name without digits.
@@ -220,10 +221,11 @@ _FRAME = re.compile(
 
 
 def camera_number(stem: str) -> tuple[str, int] | None:
-    """A file name that a camera chose, as what comes before its number, and the number; None for others.
+    """Prefix and number of a file name chosen by a camera; None for other names.
 
     Args:
-        stem: file name without folder and suffix, ``DSC_0012``; ``img1`` and ``p12`` may be pages of a book.
+        stem: file name without folder and extension, such as ``DSC_0012``; ``img1`` and ``p12`` may be pages
+            of a book.
     """
     found = _FRAME.fullmatch(stem)
     return None if found is None else (found[1], int(found[2]))
@@ -236,7 +238,7 @@ _MOMENT = re.compile(
 
 
 def moment_of_name(stem: str) -> datetime | None:
-    """The time in a name that a phone chose, ``IMG_20190721_140355``; PXL states it in UTC."""
+    """Time in a file name chosen by a phone, such as ``IMG_20190721_140355``; PXL names have it in UTC."""
     found = _MOMENT.search(stem)
     if found is None:
         return None
@@ -247,7 +249,7 @@ def moment_of_name(stem: str) -> datetime | None:
 
 
 def _is_word(token: str) -> bool:
-    """Whether a piece of a file name is a word of some language, not a serial number or a code."""
+    """Whether a part of a file name is a word of some language, not a serial number or a code."""
     token = token.strip("'’")
     letters = [letter for letter in token if letter.isalpha()]
     marks = "'’" + "".join(one for one in token if unicodedata.category(one).startswith("M"))
@@ -286,12 +288,13 @@ _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
 def read_xmp(packet: bytes, suffix: str = "") -> Words:
-    """Alt text, description, headline, title, keywords, places, creator, credit and rights of a packet.
+    """Read alt text, description, headline, title, keywords, places, creator, credit and rights of an XMP
+    packet.
 
     Args:
         packet: the XML, with or without the packet wrapper.
-        suffix: of the picture that it lies beside, ``.jpg``; "" for a packet that is surely its own. Nothing
-            is read from a packet that says it belongs to a file of another suffix.
+        suffix: extension of the picture next to the packet, such as ``.jpg``; "" for a packet that certainly
+            belongs to it. A packet that states another extension is ignored.
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
@@ -338,12 +341,10 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
 
 
 def _values(element: Element) -> list[str]:
-    """Texts of a property: its own, its list's; of a list of languages the default one, or, where that is
-    not there or empty, all of them.
+    """Texts of a property: its own, or those of its list; of a list of languages the default one or, if that
+    is missing or empty, all of them.
     """
-    items = element.findall(
-        f"*/{_RDF}li"
-    )  # of its own list: those below others would be read again and again
+    items = element.findall(f"*/{_RDF}li")  # only of its own list: nested ones would be read repeatedly
     if not items:
         return [element.text] if element.text and element.text.strip() else []
     told = [item for item in items if item.text and item.text.strip()]
@@ -392,10 +393,10 @@ _PNG_DESCRIPTIONS = ("Description", "Title", "Comment", "Caption", "parameters")
 
 
 def embedded(image: Image) -> Words:
-    """Everything a loaded picture says about itself, most trusted origin first.
+    """All metadata of a loaded picture, most trusted source first.
 
     Args:
-        image: as loaded by Pillow, before any conversion (conversion may drop its metadata).
+        image: picture as loaded by Pillow, before any conversion (which may drop metadata).
     """
     found = []
     for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "EXIF GPS": _gps, "PNG text": _png}.items():
@@ -469,10 +470,10 @@ def _gps(image: Image) -> Words:
 
 
 def exif_time(moment: str, offset: str = "") -> datetime | None:
-    """``2019:07:21 14:03:55`` and ``+02:00`` → a time, with a zone only where one is stated.
+    """``2019:07:21 14:03:55`` and ``+02:00`` → a time, with a time zone only if one is stated.
 
     Returns:
-        None for a time that is empty, zero or impossible: cameras without a set clock write such.
+        None for a time that is empty, zero or impossible, as written by cameras without a set clock.
     """
     found = re.match(r"(\d{4})[:\-](\d{2})[:\-](\d{2})[ T](\d{2}:\d{2}(?::\d{2})?)", moment)
     zone = offset if re.fullmatch(r"[+-]\d{2}:\d{2}", offset) else ""
@@ -486,7 +487,7 @@ _ISO_2022 = {
     **{b"G": "iso8859-6", b"H": "iso8859-8", b"L": "iso8859-5", b"M": "iso8859-9", b"V": "iso8859-10"},
     **{b"Y": "iso8859-13", b"_": "iso8859-14", b"b": "iso8859-15", b"f": "iso8859-16"},
 }
-"""Final byte of an escape sequence → the right half of the code table that it calls for."""
+"""Final byte of an escape sequence → right half of the code table that it selects."""
 _IPTC_CHARSET = (1, 90)
 
 
@@ -520,13 +521,13 @@ def _iptc(image: Image) -> Words:
 
 
 def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Encoding of IPTC texts: the declared one where they are valid in it, else UTF-8, else the likeliest.
+    """Encoding of IPTC texts: the declared one if they are valid in it, else UTF-8, else the most likely one.
 
     Args:
-        declared: the escape sequence of the file, as Pillow gives it, or None.
+        declared: escape sequence of the file, as given by Pillow, or None.
         data: all its texts.
     Returns:
-        the encoding, and a warning where it was guessed.
+        The encoding, and a warning if it was guessed.
     """
     escape = bytes(declared[-1]) if isinstance(declared, list) and declared else declared
     called = re.findall(rb"\x1b[-./](.)", escape) if isinstance(escape, bytes) else []
@@ -575,7 +576,7 @@ def _is_valid(data: bytes, encoding: str) -> bool:
 
 
 def _iptc_time(date: str, time: str) -> datetime | None:
-    """``20190721`` and ``140355+0200`` → a time; without one the day alone; None without a day."""
+    """``20190721`` and ``140355+0200`` → a time; without a time of day only the day; None without a day."""
     if not re.fullmatch(r"\d{8}", date):
         return None
     time = time if re.match(r"\d{6}", time) else "000000"
@@ -612,7 +613,7 @@ def _keywords(words: list[str]) -> str:
 
 
 def _listed(words: Iterable[str]) -> str:
-    """Each of them once, cleaned, with commas between."""
+    """Cleaned keywords without repeats, separated by commas."""
     return ", ".join(dict.fromkeys(filter(None, map(clean, words))))
 
 
@@ -635,14 +636,14 @@ def _raw(value: object) -> bytes:
 
 
 def _decode(raw: bytes) -> str:
-    """Bytes as UTF-8 where they are valid UTF-8, else as Windows-1252, whatever the file declares."""
+    """Decode bytes as UTF-8 if they are valid, else as Windows-1252, whatever the file declares."""
     raw = raw.strip(b"\0 ")
     encoding = next((one for one in (*_escaped(raw), "utf-8") if _is_valid(raw, one)), "cp1252")
     return raw.decode(encoding, errors="replace")
 
 
 def _utf16(value: object) -> str:
-    """An XP field of Windows: UTF-16 little endian, closed by zeros."""
+    """An XP field of Windows: UTF-16 little endian, terminated by zeros."""
     raw = bytes(value) if isinstance(value, tuple) else value
     return raw.decode("utf-16-le", errors="replace").strip("\0 ") if isinstance(raw, bytes) else _text(raw)
 
@@ -678,11 +679,11 @@ TIME_KEYS = ("taken", "date_taken", "datetime", "date")
 
 
 def read_sidecars(paths: Iterable[bytes], picture: bytes = b"") -> Words:
-    """Words of all sidecars of one picture; a damaged sidecar is a warning.
+    """Words of all sidecars of a picture; a damaged sidecar is a warning.
 
     Args:
         paths: absolute paths, most trusted first.
-        picture: path of the picture, whose suffix tells which of those named like it are its own.
+        picture: path of the picture; its extension decides which of the sidecars with its name are its own.
     """
     return merge(_read_sidecar(path, PurePath(os.fsdecode(picture)).suffix) for path in paths)
 
@@ -700,9 +701,9 @@ def words_of_bytes(name: str, data: bytes, suffix: str = "") -> Words:
     """Words of the content of a sidecar; a damaged one is a warning.
 
     Args:
-        name: of the sidecar, by whose suffix it is read.
+        name: name of the sidecar; its extension decides how it is read.
         data: its content.
-        suffix: of the picture, as of `read_xmp`.
+        suffix: see `read_xmp`.
     """
     try:
         if len(data) > MAX_SIDECAR_BYTES:
@@ -714,19 +715,19 @@ def words_of_bytes(name: str, data: bytes, suffix: str = "") -> Words:
                 return Words(captions=captions([decode_caption(data)], "sidecar"))
             case _:
                 return words_of_row(json.loads(decode_caption(data)), "sidecar")
-    # A parser of XML or JSON may raise its own classes; the picture is good whatever is beside it.
+    # A parser of XML or JSON may raise classes of its own; the picture is good in any case.
     except Exception as error:
         return Words(warnings=(f"{display(os.fsencode(name))}: {error}",))
 
 
 def words_of_row(row: object, source: CaptionSource) -> Words:
-    """Words of a JSON object or a row of a table, by the usual column names, letter case aside.
+    """Words of a JSON object or a table row, by the usual column names, ignoring case.
 
     Args:
-        row: a mapping, a text, or a list of texts.
-        source: recorded with each caption.
+        row: an object, a text, or a list of texts.
+        source: source recorded with each caption.
     Raises:
-        ValueError: none of these.
+        ValueError: it is none of these.
     """
     if isinstance(row, str):
         row = {"text": row}
@@ -749,19 +750,19 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 
 
 def words_of_name(path: bytes) -> Words:
-    """The file name as a caption, where a person chose it, and the time in it."""
+    """The file name as a caption, if a person chose it, and the time in it."""
     stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
     return Words(captions=captions([readable_name(stem)], "filename"), taken=moment_of_name(stem))
 
 
 def _names(people: object) -> list[str]:
-    """Who is shown, as photo exports list them: ``[{"name": "Ana"}]``."""
+    """Names of people, as photo exports list them: ``[{"name": "Ana"}]``."""
     found = people if isinstance(people, list) else []
     return [text for one in found if isinstance(one, Mapping) for text in _texts(one.get("name"))]
 
 
 def _texts(value: object) -> list[str]:
-    """Every text in a value: itself, a list's, or a mapping's "value"; numbers and the rest are no words."""
+    """Every text in a value: itself, those of a list, or an object's "value"; others are ignored."""
     if isinstance(value, list | tuple):
         return [text for part in value for text in _texts(part)]
     return [value] if isinstance(value, str) else []
@@ -786,7 +787,7 @@ def _unsuffixed(text: str) -> str:
 
 
 def _time(values: Mapping[str, Any]) -> datetime | None:
-    """A stated time: text, or the time stamp of a photo export."""
+    """A stated time: a text, or the timestamp of a photo export."""
     for key in TIME_KEYS:
         if isinstance(values.get(key), str) and (found := exif_time(values[key])) is not None:
             return found

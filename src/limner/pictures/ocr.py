@@ -1,6 +1,6 @@
-"""The words that a picture shows: signs, labels, slides, screenshots; read by RapidOCR, if it is installed.
+"""Text in pictures (signs, labels, slides, screenshots), read by RapidOCR if it is installed.
 
-Its networks come in its package (PP-OCR, Apache-2.0) and are run by OpenVINO; nothing is fetched.
+Its networks (PP-OCR, Apache-2.0) are in its package and run in OpenVINO; nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -23,37 +23,43 @@ from limner.errors import MissingError
 from limner.pictures.metadata import plain
 
 LOOK_PX, FIND_PX, READ_PX = 192, 640, 960
-"""Side of the square in which a picture is looked at for words at all; longest side at which lines are found,
-and at which they are read. A square leaves letters of a wide picture higher than its shape would."""
+"""Side of the square in which a picture is checked for text; longest side at which lines are detected, and at
+which they are read. In a square, letters of a wide picture are taller than at its own aspect ratio.
+"""
 LINE_PX = 96
-"""Least width of a line, 48 pixels high, as it is read; with RapidOCR's 320 short lines cost more."""
+"""Minimum width of a line, 48 pixels high, for the recogniser; with RapidOCR's 320, short lines take longer.
+"""
 LEAST_SIGHT = 0.98
-"""How sure the look must be of writing, 0 to 1, in one place of the square."""
+"""Confidence, 0 to 1, that the quick check needs at one point of the square."""
 LEAST_SCORE, LEAST_LETTERS = 0.8, 2
-"""How sure a line must be, 0 to 1, and how many letters it must have: patterns are taken for single signs."""
+"""Minimum confidence of a line, 0 to 1, and minimum number of letters: patterns are mistaken for single
+characters.
+"""
 MOST_LINES, MOST_CHARS = 200, 2000
 MOST_ENGINES, READ_EACH = 4, 50
-"""Engines that read at once, and pictures read until another is made, which costs as much as reading 20."""
+"""Number of engines that read at once, and of pictures read before another one is created, which costs as
+much as reading 20.
+"""
 _FILES = {"Det": "*_det_*.onnx", "Rec": "*_rec_*.onnx"}
 
 
 class OcrEngine(Protocol):
-    """Reads the words that pictures show; may be called by several threads."""
+    """Reads the text in pictures; thread-safe."""
 
     @property
     def fingerprint(self) -> str:
-        """Equal fingerprints read equal words."""
+        """Hash of the engine's version and settings: equal fingerprints read equal text."""
         ...
 
     def sees_words(self, rgb: Image.Image) -> bool:
-        """Whether a picture may show words, by a quick look at a small copy."""
+        """Whether a picture may contain text, by a quick check of a small copy."""
         ...
 
     def read(self, rgb: Image.Image) -> str:
-        """The words, a line each; "" for none.
+        """The text, one line each; "" for none.
 
         Args:
-            rgb: upright; `READ_PX` on its longer side are enough.
+            rgb: upright picture; `READ_PX` on its longer side are enough.
         """
         ...
 
@@ -62,18 +68,18 @@ def rapid_ocr() -> OcrEngine:
     """The engine of the extra ``ocr``.
 
     Raises:
-        MissingError: it is not installed.
+        MissingError: the extra is not installed.
     """
     if importlib.util.find_spec("rapidocr") is None:
-        raise MissingError("the words in pictures are read by RapidOCR; run: pip install 'limner[ocr]'")
+        raise MissingError("reading text in pictures needs RapidOCR; run: pip install 'limner[ocr]'")
     return RapidOcr()
 
 
 class RapidOcr:
-    """RapidOCR on the CPU; whether there may be words, its network that finds lines says alone."""
+    """RapidOCR on the CPU; the quick check uses only its line detector."""
 
     def __init__(self) -> None:
-        """Nothing is loaded before the first picture."""
+        """Load nothing before the first picture."""
         self.fingerprint = hashlib.sha256(
             f"rapidocr {version('rapidocr')} {LOOK_PX} {LEAST_SIGHT} {FIND_PX} {READ_PX} {LINE_PX}"
             f" {LEAST_SCORE} {LEAST_LETTERS}".encode()
@@ -85,14 +91,14 @@ class RapidOcr:
         self._count = count(1)
 
     def sees_words(self, rgb: Image.Image) -> bool:
-        """As `OcrEngine.sees_words`."""
+        """See `OcrEngine.sees_words`."""
         with self._loading:
             self._sight = self._sight or _sight()
         square = rgb.resize((LOOK_PX, LOOK_PX), Image.Resampling.BILINEAR)
         return self._sight(np.asarray(square)) >= LEAST_SIGHT
 
     def read(self, rgb: Image.Image) -> str:
-        """As `OcrEngine.read`."""
+        """See `OcrEngine.read`."""
         small = rgb.copy()
         small.thumbnail((READ_PX, READ_PX), Image.Resampling.BILINEAR)
         if next(self._count) in range(READ_EACH, READ_EACH * MOST_ENGINES, READ_EACH):
@@ -108,18 +114,18 @@ class RapidOcr:
 
 
 def legible(lines: Iterable[tuple[str, float]]) -> list[str]:
-    """Of the lines that were read, with how sure each is, those that are words."""
+    """Keep the recognised lines that are text, by their confidence."""
     texts = [plain(text) for text, score in lines if score >= LEAST_SCORE]
     return [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
 
 
 def _network(part: str) -> Path:
-    """The file of a network in RapidOCR's package."""
+    """Path of a network in RapidOCR's package."""
     package = importlib.util.find_spec("rapidocr")
     folders = [] if package is None else package.submodule_search_locations or []
     files = (file for folder in folders for file in Path(folder, "models").glob(_FILES[part]))
     network = next(files, None)
-    if network is None:  # RapidOCR would fetch one
+    if network is None:  # RapidOCR would download one
         raise MissingError(
             f"rapidocr: its package lacks models/{_FILES[part]}; run: pip install --force-reinstall rapidocr"
         )
@@ -127,12 +133,12 @@ def _network(part: str) -> Path:
 
 
 def _sight() -> Callable[[ByteArray], float]:
-    """Pixels of a square (S, S, 3) → how sure its surest place is to be writing; for several threads."""
+    """Highest confidence that a square (S, S, 3) contains text at some point; thread-safe."""
     core = openvino().Core()
     graph = core.read_model(_network("Det"))
     graph.reshape([1, 3, LOOK_PX, LOOK_PX])
     at_once = min(cores(), MOST_ENGINES)
-    # Not pinned: OpenVINO would put each network's first thread on the first core, whoever works there.
+    # Not pinned: OpenVINO would bind the first thread of each network to the first core.
     hints = {"NUM_STREAMS": at_once, "INFERENCE_NUM_THREADS": at_once, "ENABLE_CPU_PINNING": False}
     network = core.compile_model(graph, "CPU", hints)
 
@@ -154,7 +160,7 @@ def _rapidocr() -> Any:  # noqa: ANN401
         "Det.limit_side_len": FIND_PX,
         "Det.max_candidates": MOST_LINES,
         "Rec.rec_img_shape": [3, 48, LINE_PX],
-        # several pictures at once, each on one core, and on any
+        # several pictures at once, each on one core of any number
         "EngineConfig.openvino.inference_num_threads": 1,
         "EngineConfig.openvino.enable_cpu_pinning": False,
     }

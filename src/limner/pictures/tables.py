@@ -1,6 +1,6 @@
-"""Tables that name pictures and say something about them: CSV, JSON lines and Parquet.
+"""Tables that name and describe pictures: CSV, JSON Lines and Parquet.
 
-Read row by row, in a folder beside the pictures or as a list of its own, from a disk or object storage.
+Read row by row, from a folder with pictures or as a separate list, from a disk or object storage.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 PATH_KEYS = ("file_name", "path", "file_path", "filename", "file", "image")
 MAX_LINE_CHARS, MAX_COLUMNS = 1_000_000, 1_000
-"""What one line of a table may hold: letters, and columns."""
+"""Maximum number of characters, and of columns, of one line of a table."""
 MAX_GROUP_BYTES, MAX_TEXT_BYTES = 2**31, 2**28
-"""What a row group of a Parquet table may hold, and what the texts of lines that are read together may."""
+"""Maximum size of a row group of a Parquet table, and of the text of lines that are read together."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class TableRow:
 
     Attributes:
         path: absolute path of the picture.
-        words: what the line says about it.
+        words: words from the line.
         key: hash of the line's content.
         where: table and line, for messages.
     """
@@ -55,9 +55,9 @@ class TableRow:
 
 
 def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tuple[bytes, str]]]:
-    """Rows of a folder's tables by `composed` path, and what is wrong with which table.
+    """Rows of a folder's tables by `composed` path, and the errors of each table.
 
-    Several lines for one picture add up.
+    Several lines for one picture are combined.
     """
     rows: dict[bytes, list[TableRow]] = {}
     problems: list[tuple[bytes, str]] = []
@@ -74,12 +74,12 @@ def folder_rows(tables: Sequence[bytes]) -> tuple[dict[bytes, TableRow], list[tu
 
 
 def joined_rows(table: bytes) -> Iterator[TableRow | str]:
-    """As `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
+    """Like `list_rows`, but consecutive lines for one picture (one caption each) are one row."""
     met: set[bytes] = set()
     for _, run in groupby(list_rows(table), key=lambda one: one.path if isinstance(one, TableRow) else None):
         lines = list(run)
         rows = [one for one in lines if isinstance(one, TableRow)]
-        # of a long list its paths are not kept, but what tells them apart
+        # hashes instead of paths, since a list may be long
         mark = hashlib.blake2b(rows[0].path, digest_size=8).digest() if rows else b""
         if not rows:
             yield from lines
@@ -92,7 +92,7 @@ def joined_rows(table: bytes) -> Iterator[TableRow | str]:
 
 
 def _joined(rows: Sequence[TableRow]) -> TableRow:
-    """All lines for one picture as one row; a single line stays as it is."""
+    """Combine all lines for one picture into one row; a single line is unchanged."""
     first, *others = rows
     if not others:
         return first
@@ -104,12 +104,12 @@ def _joined(rows: Sequence[TableRow]) -> TableRow:
 
 
 def list_rows(table: bytes) -> Iterator[TableRow | str]:
-    """Rows of a table that names pictures, or what is wrong with a line.
+    """Rows of a table that names pictures, or the error of a line.
 
     Args:
         table: absolute path; paths in it are relative to its folder or absolute.
     Raises:
-        DataError: not readable as what its suffix says, or without a column of paths.
+        DataError: the table cannot be read as its extension indicates, or has no column of paths.
     """
     name = display(table)
     folder = os.path.dirname(table)
@@ -144,7 +144,7 @@ def list_rows(table: bytes) -> Iterator[TableRow | str]:
 
 
 def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
-    """Line number (1-based) and values of every line; a text in place of values says what is wrong."""
+    """Line number (from 1) and values of every line; a string instead of values is an error."""
     suffix = os.path.splitext(table)[1].lower()
     try:
         if suffix == b".parquet":
@@ -175,7 +175,7 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
 
 
 class _Lines(Iterator[str]):
-    """Lines of a file, as long as none of its rows is too long; `taken` letters are of the present row."""
+    """Lines of a file, with a limit on the length of a row; `taken` characters belong to the current row."""
 
     def __init__(self, file: io.TextIOWrapper, table: bytes) -> None:
         self.taken = 0
@@ -222,7 +222,7 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
             _check_bytes(
                 "a row group", max((one.total_byte_size for one in groups), default=0), MAX_GROUP_BYTES, table
             )
-            # Read so, a text that many lines share is in memory once, until it is known what all lines hold.
+            # In this way, a text that many lines share is in memory once until its total size is known.
             leaves = (head.schema.column(number) for number in range(len(head.schema)))
             texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
             with parquet.ParquetFile(stored, read_dictionary=texts, metadata=head.metadata) as file:
@@ -235,10 +235,11 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
                     _check_bytes(lines, size, MAX_TEXT_BYTES, table)
                     yield from enumerate(batch.to_pylist(), start=number + 1)
                     number += len(batch)
-    # Beside Arrow's own, those of values that Python has no type for: times beyond its calendar, time zones
+    # In addition to Arrow's own: those of values that Python cannot represent, such as times beyond its
+    # calendar or unknown time zones.
     # that nobody knows.
     except (pyarrow.ArrowException, OverflowError, LookupError) as error:
-        raise DataError(f"{display(table)}: not parquet ({error}); mend or remove it") from error
+        raise DataError(f"{display(table)}: not parquet ({error}); correct or remove it") from error
 
 
 def _check_bytes(what: str, found: int, most: int, table: bytes) -> None:
@@ -250,7 +251,7 @@ def _check_bytes(what: str, found: int, most: int, table: bytes) -> None:
 
 
 def _text_bytes(column: pyarrow.Array) -> int:
-    """Bytes of all texts in a column, each counted as often as a line holds it."""
+    """Number of bytes of all texts in a column, each counted for every line that has it."""
     from pyarrow import compute, types
 
     if types.is_dictionary(column.type):
@@ -263,7 +264,7 @@ def _text_bytes(column: pyarrow.Array) -> int:
 
 
 def below(folder: bytes, name: bytes) -> bytes:
-    """What a table in a folder means by a name: a path or an address."""
+    """Path or URL to which a name in a folder's table refers."""
     named, base = address(name), address(folder)
     if named is not None:
         return os.fsencode(str(named))

@@ -1,6 +1,6 @@
 """Scaled copies of pictures for the exports: upright, in sRGB, without the camera's metadata.
 
-A shared page must neither carry 12 megapixels per step nor the place where a photo was taken.
+A shared page must contain neither 12 megapixels per step nor the place where a photograph was taken.
 """
 
 import base64
@@ -21,14 +21,14 @@ from limner.pictures.decode import MAX_DECODED_PIXELS, FileBytes, PictureError, 
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000
-"""Longest side of a copy that is scaled; only panoramas and scrolls meet it, others meet their area first."""
+"""Longest side of a scaled copy; only panoramas and scrolls reach it, others reach their area first."""
 
 MAX_WHOLE_PX = 16_383
-"""Longest side of a copy that is not: what WebP can hold."""
+"""Longest side of an unscaled copy: the limit of WebP."""
 
 RESTORE = "restore the file, or run 'limner index' and illustrate again"
 WITHOUT_ORIGINALS = "export without --originals, which decodes large JPEGs smaller, or scale the file down"
-"""What to do where a picture cannot be copied."""
+"""Advice if a picture cannot be copied."""
 
 
 @dataclass(frozen=True)
@@ -53,28 +53,28 @@ class Copy:
 
 
 def locate(picture: Picture, where: str) -> Path:
-    """The first of a picture's files that is there.
+    """Path of the first existing file of a picture.
 
     Args:
-        picture: of a library.
+        picture: picture of a library.
         where: the step, for the message.
     Raises:
-        DataError: none of the files is there.
+        DataError: no file exists.
     """
     return next(_located(picture, where))
 
 
 def indexed(picture: Picture, where: str) -> tuple[Path, FileBytes]:
-    """The first of a picture's files that holds what was indexed, and its bytes.
+    """The first file of a picture that has the indexed content, and its bytes.
 
-    A library, a project or a storyboard that comes from elsewhere may name any file of this machine: nothing
-    is taken from one that does not hold the very content of the picture.
+    A library, project or storyboard from elsewhere may name any file of this machine: a file without the
+    picture's content is never used.
 
     Args:
-        picture: of a library.
+        picture: picture of a library.
         where: the step, for messages.
     Raises:
-        DataError: no file is there, can be read, and holds it.
+        DataError: no file exists, can be read, and has that content.
     """
     refused: DataError | None = None
     for path in _located(picture, where):
@@ -93,10 +93,9 @@ def indexed(picture: Picture, where: str) -> tuple[Path, FileBytes]:
 
 
 def _located(picture: Picture, where: str) -> Iterator[Path]:
-    """All of a picture's files that are there, one at least.
+    """All existing files of a picture, at least one.
 
-    Its `paths` are display text, in which bytes that are no UTF-8 are written as backslash escapes; both
-    readings are tried.
+    Its `paths` are for display, with bytes that are not UTF-8 as backslash escapes; both readings are tried.
     """
     found = False
     for path in picture.paths:
@@ -106,7 +105,7 @@ def _located(picture: Picture, where: str) -> Iterator[Path]:
                 yield Path(name)
     if not found:
         raise DataError(
-            f"export: {where}: the picture {picture.path} is not there (moved, or its drive missing?);"
+            f"export: {where}: the picture {picture.path} does not exist (moved, or drive disconnected?);"
             " put it back, or run 'limner index' and illustrate again"
         )
 
@@ -116,7 +115,7 @@ def _unreadable(path: Path, where: str, error: PictureError, hint: str = RESTORE
 
 
 def _unescaped(path: str) -> str:
-    r"""The path with \xNN and \udcNN read as the bytes they stand for."""
+    r"""The path with \xNN and \udcNN converted to the bytes for which they stand."""
     return re.sub(
         r"\\(?:x|udc|uDC)([89a-fA-F][0-9a-fA-F])", lambda found: chr(0xDC00 + int(found[1], 16)), path
     )
@@ -131,17 +130,17 @@ def shrink(
     quality: int = 82,
     crop: Area | None = None,
 ) -> Copy:
-    """A copy of at most `area_px` pixels, upright, first frame, on white where it was transparent.
+    """Make an upright copy of at most `area_px` pixels: first frame, transparency on white.
 
     Args:
-        picture: whose file is read, once.
+        picture: picture whose file is read, once.
         where: the step, for messages.
-        area_px: pixels of the copy, > 0; smaller originals keep their size. None: all that there are.
+        area_px: maximum number of pixels, > 0; smaller originals keep their size. None: no maximum.
         kind: WEBP or JPEG.
         quality: encoder's quality, 1 to 100.
-        crop: the part of it that is copied; None for all of it.
+        crop: part to copy; None for the whole picture.
     Raises:
-        DataError: no file is there that holds the picture that was indexed, or it cannot be read.
+        DataError: no file has the indexed content, or it cannot be read.
     """
     path, file = indexed(picture, where)
     part = crop or WHOLE
@@ -156,17 +155,17 @@ def shrink(
 def scaled(
     path: Path, sha256: str | None, where: str, *, area_px: int | None, kind: str = "WEBP", quality: int = 82
 ) -> Copy:
-    """As `shrink`, of a file that is of no library.
+    """Like `shrink`, for a file outside any library.
 
     Args:
-        path: of the file.
-        sha256: of its content when the text that shows it was read.
-        where: what shows it, for messages.
-        area_px: as of `shrink`.
-        kind: likewise.
-        quality: likewise.
+        path: path of the file.
+        sha256: hash of its content when the text that shows it was read.
+        where: step or text that shows it, for messages.
+        area_px: see `shrink`.
+        kind: see `shrink`.
+        quality: see `shrink`.
     Raises:
-        DataError: the file is not there, is another by now, or is no picture that can be read.
+        DataError: the file does not exist, has changed, or is not a readable picture.
     """
     try:
         file = read_file(os.fsencode(path))
@@ -188,13 +187,13 @@ def _scaled(  # noqa: PLR0917
     part: Area = WHOLE,
     hint: str = RESTORE,
 ) -> Copy:
-    """The copy of a file, decoded for a size where one is due.
+    """Make a copy of a file, decoded at a reduced size if possible.
 
     Raises:
-        DataError: it cannot be read; `hint` says what to do.
+        DataError: it cannot be read; `hint` is the advice.
     """
     try:
-        # Twice this is decoded at least: half as much again as is needed, for a clean resize.
+        # Decoded at twice this size at least; one and a half times are needed for a clean resize.
         side = None if due is None else max(1, math.ceil(0.75 * min(due)))
         decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
     except PictureError as error:
@@ -204,7 +203,7 @@ def _scaled(  # noqa: PLR0917
     size = fitted(image.width, image.height, area_px)
     if size != image.size:
         image = image.resize(size, Resampling.LANCZOS)
-    # What the camera wrote (place, time, comments) stays with the original.
+    # Camera metadata (place, time, comments) are not copied.
     image.info = {}
     out = io.BytesIO()
     if kind == "WEBP":
@@ -215,14 +214,14 @@ def _scaled(  # noqa: PLR0917
 
 
 def fitted(width: int, height: int, area_px: int | None) -> tuple[int, int]:
-    """Size of a copy: same aspect, at most `area_px` pixels and so many a side, never larger.
+    """Size of a copy: same aspect ratio, at most `area_px` pixels and the maximum side, never larger.
 
     Args:
-        width: of the original in pixels, ≥ 1.
-        height: likewise.
-        area_px: pixels, > 0; None: all.
+        width: width of the original in pixels, ≥ 1.
+        height: height of the original in pixels, ≥ 1.
+        area_px: maximum number of pixels, > 0; None: no maximum.
     Returns:
-        width and height in pixels, each at least 1.
+        Width and height in pixels, each at least 1.
     """
     side = MAX_WHOLE_PX if area_px is None else MAX_SIDE_PX
     area = width * height if area_px is None else area_px
@@ -231,7 +230,7 @@ def fitted(width: int, height: int, area_px: int | None) -> tuple[int, int]:
 
 
 def _cropped(image: Image, part: Area) -> Image:
-    """A part of an upright picture, of one pixel at least."""
+    """Crop an upright picture, to at least one pixel."""
     if part == WHOLE:
         return image
     left, top = (

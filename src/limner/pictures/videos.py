@@ -1,7 +1,7 @@
-"""Frames of videos as pictures: drawn once into a folder of the library, and then read like any other.
+"""Frames of videos as pictures: extracted once into a folder of the library, and then read like any other.
 
-The extra ``video`` brings FFmpeg. Key frames alone are decoded, within bounds, and no file but the video is
-opened, whatever it names. The video is only read.
+The extra ``video`` installs FFmpeg. Only key frames are decoded, within limits, and no file except the video
+is opened, whatever it names. The video is only read.
 """
 
 from __future__ import annotations
@@ -30,36 +30,38 @@ from limner.pictures.find import FoundFile, VideoFile
 from limner.pictures.metadata import Words, captions, clean, exif_time, merge, read_sidecars, words_of_name
 
 RULE = 1
-"""Number of the rule by which frames are chosen; another one draws all frames anew."""
+"""Version of the rule that chooses frames; if it changes, all frames are extracted again."""
 FRAMES, ABOUT = "frames", "video.json"
 MAX_FRAMES = 100
-"""Frames of one video."""
+"""Maximum number of frames of a video."""
 GAP_S = 2.0
-"""Seconds between two frames at least; of a video longer than `MAX_FRAMES` of them, its share."""
+"""Minimum number of seconds between two frames; in a video too long for `MAX_FRAMES` of them, its length
+divided by that.
+"""
 LOOKS_PER_GAP = 4
 CHANGE = 20.0
 """Mean difference of two frames, of 255, from which they show different scenes."""
 BLANK = 6.0
-"""Standard deviation, of 255, below which a frame shows nothing: black, white, or one colour."""
+"""Standard deviation, of 255, below which a frame is blank: black, white, or one colour."""
 MAX_VIDEO_BYTES, MAX_VIDEO_S = 2**35, 6 * 3600
 MAX_SIDE_PX = 3840
 _SMALL_PX = 32
 _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mpegvideo,ogg"
-"""What FFmpeg may take a file for: nothing that lists other files or addresses."""
+"""Formats that FFmpeg may detect: none that refers to other files or URLs."""
 
 
 class DrawnFrames(Record):
-    """What is kept beside the frames of a video.
+    """Record stored next to the frames of a video.
 
     Attributes:
-        video: path, to read.
+        video: path of the video, for display.
         size, mtime_ns: of the file when it was read.
-        stamp: likewise, as `stamp_of`; "" in older files.
-        rule: as `RULE`.
-        times_s: of the frames, in order.
+        stamp: see `stamp_of`; "" in older files.
+        rule: see `RULE`.
+        times_s: times of the frames, in order.
         title, description, credit, license: as the file states them, or "".
-        taken: when the video begins.
-        fault: what could not be read of it, or "".
+        taken: recording time of the start of the video.
+        fault: error in a part of it, or "".
     """
 
     video: str
@@ -77,17 +79,17 @@ class DrawnFrames(Record):
 
 
 def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tuple[FoundFile, ...]:
-    """The frames of a video as files of pictures; drawn where that was not done before.
+    """The frames of a video as picture files, extracted unless they have been before.
 
-    The first key frame and those after a change of scene are taken, two seconds apart at least and a hundred
-    at most, spread over the length that the file states; blank ones are passed by.
+    The first key frame and those after a change of scene are used, at least two seconds apart and at most a
+    hundred, spread over the stated length; blank ones are skipped.
 
     Args:
-        video: as the walk met it.
-        library: absolute path of its folder.
-        stopped: asked between frames; True ends the work, which leaves nothing behind.
+        video: the video as found by the walk.
+        library: absolute path of the library's folder.
+        stopped: function called between frames; True ends the work, which leaves nothing behind.
     Returns:
-        None of them where it was stopped; else their `source` is the path of the video.
+        Their `source` is the path of the video; None if it was stopped.
     Raises:
         PictureError: the extra is not installed, or the file is damaged, unknown or larger than the limits.
     """
@@ -110,16 +112,16 @@ def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tupl
 
 
 def frame_name(time_s: float) -> str:
-    """File of the frame at a time."""
+    """File name of the frame at a time."""
     return f"{time_s:08.1f}s.jpg"
 
 
 def discard(frame: bytes, library: Path) -> None:
-    """Remove a frame that its library holds no more; any other file is left alone.
+    """Remove a frame that its library no longer contains; any other file is left alone.
 
     Args:
         frame: path of the file.
-        library: absolute path of its folder.
+        library: absolute path of the library's folder.
     """
     path = Path(os.fsdecode(frame))
     if path.parent.parent != library / FRAMES:
@@ -130,13 +132,13 @@ def discard(frame: bytes, library: Path) -> None:
 
 
 def _folder_name(video: bytes) -> str:
-    """Name by which a person knows the video, and digits that tell it from others of that name."""
+    """Readable folder name for a video, with digits that distinguish it from others of the same name."""
     stem = re.sub(r"[^\w-]+", "-", PurePath(os.fsdecode(video)).stem.encode("utf-8", "ignore").decode())
     return f"{stem[:40].strip('-') or 'video'}-{hashlib.blake2b(video, digest_size=8).hexdigest()}"
 
 
 def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFile:
-    """One frame, with what is said about its video and where in it the frame is."""
+    """One frame, with the words about its video and its time."""
     status = path.stat()
     origin = f"{display(os.path.basename(video.path))} at {time_s:.1f} s"  # noqa: PTH119  (bytes)
     taken = said.taken
@@ -156,7 +158,7 @@ def _frame(video: VideoFile, path: Path, time_s: float, said: Words) -> FoundFil
 
 
 def _known(folder: Path, video: VideoFile) -> DrawnFrames | None:
-    """What was drawn of a video before, where it has not changed since and all is there."""
+    """Frames extracted earlier, if the video has not changed and all of them exist."""
     try:
         drawn = DrawnFrames.model_validate_json(unseal((folder / ABOUT).read_bytes(), folder / ABOUT, ""))
     except (OSError, DataError, ValidationError):
@@ -167,7 +169,7 @@ def _known(folder: Path, video: VideoFile) -> DrawnFrames | None:
 
 
 def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> DrawnFrames | None:
-    """Draw the frames of a video into a folder, which they enter together; None where it was stopped."""
+    """Extract the frames of a video into a folder atomically; None if it was stopped."""
     draft = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(draft, ignore_errors=True)
     try:
@@ -208,8 +210,8 @@ class _Reading:
     """A video that is being read.
 
     Attributes:
-        stated: what the file says about itself, as fields of `DrawnFrames`.
-        fault: what could not be read so far, or "".
+        stated: metadata of the file, as fields of `DrawnFrames`.
+        fault: error so far, or "".
     """
 
     def __init__(self, stream: BinaryIO, path: bytes) -> None:
@@ -221,7 +223,7 @@ class _Reading:
             raise PictureError(str(error)) from error
         self.stated: dict[str, Any] = {}
         self.fault = ""
-        self._due_s = 0.0  # before it no frame is looked at
+        self._due_s = 0.0  # time before which frames are skipped
         self._open: Callable[[], Any] = lambda: av.open(
             stream,
             container_options={"format_whitelist": _CONTAINERS},
@@ -231,10 +233,10 @@ class _Reading:
         self._broken = (av.FFmpegError, ValueError, OverflowError)
 
     def scenes(self) -> Iterator[tuple[float, Image | None]]:
-        """Time of every frame that is looked at, and the upright frame where it is taken.
+        """Yield the time of every decoded frame, with the upright frame if it is used.
 
         Raises:
-            PictureError: the file is no video, or larger than the limits.
+            PictureError: the file is not a video, or exceeds the limits.
         """
         try:
             with self._open() as container:
@@ -243,7 +245,7 @@ class _Reading:
             raise
         except MemoryError as error:
             raise PictureError("not enough memory to decode the video", lasting=False) from error
-        # FFmpeg's wrapper raises nearly anything over a damaged header; the frames so far are good.
+        # PyAV raises almost any error for a damaged header; the frames so far are good.
         except Exception as error:
             self._note(error)
 
@@ -260,7 +262,7 @@ class _Reading:
         self.stated = _stated(container.metadata)
         begin_s = (container.start_time or 0) / 1e6
         gap_s = max(GAP_S, length_s / MAX_FRAMES)
-        # A codec may change its size on the way; FFmpeg is told the limit too.
+        # A codec may change its size within the stream; FFmpeg gets the limit too.
         stream.codec_context.options = {"max_pixels": str(MAX_DECODED_PIXELS)}
         stream.codec_context.skip_frame = "NONKEY"
         kept: list[float] = []
@@ -285,7 +287,9 @@ class _Reading:
                 return
 
     def _key_frames(self, container: Any, stream: Any, begin_s: float) -> Iterator[Any]:  # noqa: ANN401
-        """Key frames not before the time that is due next; those that cannot be decoded are a fault."""
+        """Yield key frames not before the next due time; those that cannot be decoded are reported in
+        `fault`.
+        """
         for packet in container.demux(stream):
             if packet.size:
                 stamp = packet.pts if packet.pts is not None else packet.dts
@@ -309,7 +313,7 @@ def _refuse(*_: object) -> BinaryIO:
 
 
 def _upright(frame: Any, aspect: Any) -> Image:  # noqa: ANN401
-    """A frame in RGB as it is shown: turned, with square pixels, its longer side bounded."""
+    """A frame in RGB as displayed: rotated, with square pixels, its longer side limited."""
     image: Image = frame.to_image()
     if aspect and 0.25 <= aspect <= 4 and aspect != 1:
         image = image.resize((max(round(image.width * float(aspect)), 1), image.height))
@@ -321,7 +325,7 @@ def _upright(frame: Any, aspect: Any) -> Image:  # noqa: ANN401
 
 
 def _stated(metadata: dict[str, str]) -> dict[str, Any]:
-    """What a container says about itself, as fields of `DrawnFrames`."""
+    """Metadata of a container, as fields of `DrawnFrames`."""
     lower = {key.lower(): value for key, value in metadata.items()}
     return {
         "title": clean(lower.get("title", "")),

@@ -24,14 +24,13 @@ from limner.server.problems import PAGE_POLICY, ProblemDetails, answer, page, ti
 SAFE = frozenset(("GET", "HEAD", "OPTIONS"))
 SHORTEST = 16
 SIGN_IN = "/sign-in"
-"""Header in which an open page sends a new token; in a URL it would stay in the history."""
-_BODY = """<p>The address with the token stands in the terminal in which the server was started, as</p>
+"""Path to which an open page sends a new token in a header; in a URL it would stay in the history."""
+_BODY = """<p>The terminal in which the server was started shows its URL with the token:</p>
 <pre>http://{host}/?token=…</pre>
-<p>Open that address, whole. This browser then knows the token until it is closed or the token is another.</p>
+<p>Open the complete URL. This browser then stays signed in until you close it or the token changes.</p>
 <p>Programs send the token as <code>Authorization: Bearer …</code></p>"""
-# A browser sends no strict cookie if a page of another site or a file led here, even after a redirect. It
-# does
-# if this page itself redirects.
+# A browser sends no strict cookie if a page of another site or a file led here, even after a redirect; it
+# does if this page itself redirects.
 _AGAIN = '<meta http-equiv="refresh" content="0">'
 
 
@@ -43,12 +42,14 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
         wanted: False if the user wants a server without a token.
         alone: whether only this machine can reach it.
     Raises:
-        ConfigError: there is no token beyond this machine, a token is both given and refused, or it is too
-            short or does not fit into a header.
+        ConfigError: other machines can connect without a token, a token is both given and refused, or it is
+            too short or not visible ASCII.
     """
     if not wanted:
         if given is not None:
-            raise ConfigError("--no-token: there is a token, from --token or LIMNER_TOKEN; give one or none")
+            raise ConfigError(
+                "--no-token: a token is set too, by --token or LIMNER_TOKEN; use one or the other"
+            )
         if not alone:
             raise ConfigError("--no-token: anyone on the network could use the server; leave it out")
         return None
@@ -65,9 +66,9 @@ def token_of(given: str | None, *, wanted: bool, alone: bool) -> str | None:
 class Admission:
     """Authentication by a token.
 
-    A browser keeps a key that is derived from the token, slowly so that a token of few letters cannot be
-    guessed from it: a cookie goes to every port of a host. A token that was chosen outlives the server, and
-    so does its cookie.
+    The browser's cookie contains a key derived from the token by a slow hash, so that a short token cannot be
+    guessed from it: browsers send cookies to every port of a host. A token set by the user remains valid
+    after a restart, and so does its cookie.
     """
 
     def __init__(self, token: str, cookie: str) -> None:
@@ -115,7 +116,7 @@ def _refusal(request: Request) -> Response:
         text = page(title, body, _AGAIN if elsewhere else "")
         return HTMLResponse(text, 401, {**headers, "content-security-policy": PAGE_POLICY})
     detail = (
-        "the token is missing or wrong; open the address that the server printed in its terminal, or send"
+        "the token is missing or wrong; open the URL that the server printed in its terminal, or send"
         " the token as Authorization: Bearer"
     )
     return answer(
@@ -130,15 +131,15 @@ def _same(found: str, due: str) -> bool:
 
 @contextmanager
 def leading_to(address: str, near: Path) -> Iterator[str]:
-    """Create a file that redirects a browser to a URL, as file:// URL; only its owner can read it.
+    """Create a file that redirects a browser to a URL, as a file:// URL; only its owner can read it.
 
-    All users of a machine see the command lines of its browsers, so the address itself, with the token, must
-    not stand in one. The file is gone at the end.
+    All users of a machine can see the command lines of its browsers, so these must not contain the URL with
+    the token. The file is deleted at the end.
 
     Args:
         address: URL with the token.
-        near: folder for it, made if there is none; browsers that are confined cannot read the system's
-            folder for temporary files, which is taken where this one cannot be written to.
+        near: folder for the file, created if missing; sandboxed browsers cannot read the system's folder for
+            temporary files, which is used only if this one is not writable.
     """
     with _private_folder(near) as folder:
         file = Path(folder) / "open.html"

@@ -1,7 +1,7 @@
 """Limits on connections, so that no client can block a server with many slow or idle ones.
 
-uvicorn bounds how long a connection may rest between two requests and how many there are at once, but waits
-for ever for a request that has begun, or for an answer to be taken. That is bounded here.
+uvicorn limits the idle time between requests and the number of connections, but waits for ever for the rest
+of a request, or for a client to read a response. Both are limited here.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Limits:
     """Limits on connections.
 
     Attributes:
-        request_s: seconds from the first chance to send a request until all of it is there, and again for
-            each `body_bytes` of its body that come within them.
-        body_bytes: least bytes of an upload in these seconds.
+        request_s: seconds until a request must be complete; for each `body_bytes` received in that time, as
+            many again.
+        body_bytes: least number of bytes of an upload per `request_s`.
         take_s: seconds in which a client must read part of a response.
         connections: maximum number of open connections; at most half the limit on open files.
     """
@@ -94,7 +94,7 @@ class LimitedConnection(H11Protocol):
         self._watch()
 
     def handle_events(self) -> None:
-        """Reject by the number of open connections, not of requests, some of which are of closed ones."""
+        """Limit the number of open connections, not of requests, which may belong to closed ones."""
         crowded = len(self.connections) > self.config.limits.most
         self.limit_concurrency = self.config.limit_concurrency if crowded else None
         super().handle_events()
@@ -170,8 +170,7 @@ class LimitedConnection(H11Protocol):
     def _make_room(self) -> None:
         """Close the connection that waits longest, of the address with the most waiting connections.
 
-        So a client with many connections loses its own, and a request that is being answered is never
-        aborted.
+        So a client with many connections loses one of its own, and a request in progress is never aborted.
         """
         idle = [one for one in self.connections if isinstance(one, LimitedConnection) and one.waiting]
         held = Counter(one.client and one.client[0] for one in idle)

@@ -218,10 +218,10 @@ def install(app: FastAPI, kinds: Kinds | None = None) -> None:
         headers = {name.lower(): one for name, one in (error.headers or {}).items()}
         detail = f"{request.method} {asked}: {error.detail}"
         if status == 404:
-            detail = f"{asked} is not an address of this server; check its spelling"
+            detail = f"{asked} does not exist on this server; check the URL"
         elif status == 405:
             headers["allow"] = ", ".join(methods_of(app.router, request.scope))
-            detail = f"{asked} does not take {request.method}; it takes {headers['allow']}"
+            detail = f"{asked} does not accept {request.method}, only {headers['allow']}"
         return answer(request, ProblemDetails(title=title_of(status), status=status, detail=detail), headers)
 
     @app.exception_handler(RequestValidationError)
@@ -250,8 +250,8 @@ def _fault(fault: Mapping[str, Any]) -> str:
     parts = [str(part) for part in fault["loc"][1:] or fault["loc"]]
     where = ".".join(parts) if fault["loc"][0] != "header" else f"header {parts[-1]}"
     if fault["type"] == "json_invalid":
-        return f"the body is no JSON ({fault['ctx']['error']})"
-    said = {"missing": "is missing", "extra_forbidden": "is not known here"}.get(fault["type"])
+        return f"the body is not JSON ({fault['ctx']['error']})"
+    said = {"missing": "is missing", "extra_forbidden": "is unknown"}.get(fault["type"])
     message = str(fault["msg"]).removeprefix("Value error, ")
     kind, should, rest = message.partition(" should ")
     if said is None and should and " " not in kind:

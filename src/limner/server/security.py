@@ -1,7 +1,8 @@
 """Access control of a local server: allowed hosts, origins, tokens and sizes of requests.
 
-A page on the web can make a browser send requests to 127.0.0.1, under any name (DNS rebinding) and from its
-own pages. So the Host must be known, writes must come from the server's own pages, and a token may be needed.
+A web page can make a browser send requests to 127.0.0.1, under any name (DNS rebinding) and from its own
+origin. So Host must be a known name, changes must come from the server's own pages, and a token may be
+required.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ HEADERS = {
 ENDING = ProblemDetails(
     title="The server is stopping",
     status=503,
-    detail="the server was stopped before it had answered; ask again once it has been started",
+    detail="the server stopped before it could respond; start it and try again",
 )
 
 
@@ -109,7 +110,7 @@ class Guarded:
         if not self._ours(host):
             raise ProblemError(
                 421,
-                f"this server is not {host[:80]!r}; open it under the address that it printed",
+                f"this server is not {host[:80]!r}; use the URL that it printed",
                 kind="host",
             )
         if request.method in SAFE:
@@ -117,9 +118,11 @@ class Guarded:
         origin = headers.get("origin")
         if origin is not None:
             if origin not in (f"http://{host}", f"https://{host}"):
-                raise ProblemError(403, f"a page of {origin[:80]} may not write here", kind="origin")
+                raise ProblemError(
+                    403, f"a page of {origin[:80]} may not change anything here", kind="origin"
+                )
         elif headers.get("sec-fetch-site") not in (None, "same-origin", "none"):
-            raise ProblemError(403, "a page of another site may not write here", kind="origin")
+            raise ProblemError(403, "a page of another site may not change anything here", kind="origin")
 
     def _ours(self, host: str) -> bool:
         name, port = _split(host)
@@ -131,8 +134,8 @@ class Guarded:
         """Read the whole body within the limit.
 
         Raises:
-            ProblemError: the body is larger, or its stated length is no number.
-            ClientDisconnect: the client disconnected; half a form must not be used.
+            ProblemError: the body is too large, or Content-Length is not a number.
+            ClientDisconnect: the client disconnected; an incomplete form must not be used.
         """
         path = request.url.path
         allowed = (size for start, size in self.guard.larger.items() if path.startswith(start))

@@ -1,4 +1,4 @@
-"""Starting of a server: it is bound first, so that the printed URL is right, and then serves until Ctrl-C.
+"""Starts a server: it binds first, so that the printed URL is right, and then serves until Ctrl-C.
 
 A server that other machines can reach needs a token.
 """
@@ -95,9 +95,10 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
         host: name or address of an interface of this machine.
         port: port; 0 for any free one, None for the default one or, if that is taken, any free one.
         default: the port to prefer.
-        token: token that requests need; beyond this machine there is always one, by default a random one.
+        token: token that requests need; a server that other machines can reach always has one, by default a
+            random one.
     Raises:
-        ConfigError: the address is not this machine's, or its port is taken.
+        ConfigError: the address does not belong to this machine, or the port is in use.
     """
     if port is not None and not 0 <= port <= 65_535:
         raise ConfigError(f"--port {port}: expected 0 to 65535")
@@ -118,7 +119,8 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
             f"cannot listen on {host} port {ports[0]}: {reason};"
             " give another --host or --port (0 takes a free one)"
         ) from refused
-    # Inherited by what is accepted: else the body of an answer, which follows its head, waits until the other
+    # Accepted connections inherit this; otherwise the body of a response, sent after its head, waits until
+    # the client acknowledges the head, 40 ms later.
     # side has confirmed the head, which takes 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if token is None and not is_loopback(host):
@@ -135,21 +137,21 @@ def serve(
     ready: Callable[[], None] | None = None,
     proxies: Sequence[str] = (),
 ) -> None:
-    """Serve until Ctrl-C or a signal to end, then return.
+    """Serve until Ctrl-C or a termination signal, then return.
 
     Args:
         app: the application.
-        bound: where.
-        guard: the rules around it.
-        browse: address to open in the user's browser once the server answers; None opens none.
-        ready: called once the server answers; where it cannot say so, as on a full disk, nothing is served.
-        proxies: addresses of those before it, which alone say from where a request comes (X-Forwarded-For).
+        bound: the listening socket.
+        guard: access rules.
+        browse: URL to open in the user's browser once the server responds; None opens none.
+        ready: called once the server responds; if it raises, as on a full disk, nothing is served.
+        proxies: addresses of trusted proxies, whose X-Forwarded-For is used.
     Raises:
-        OSError: as `ready`.
+        OSError: see `ready`.
     """
     settings: dict[str, Any] = {
         "proxy_headers": bool(proxies),
-        # A socket for both kinds of addresses gives those of IPv4 in the form of IPv6.
+        # A dual-stack socket gives IPv4 addresses in IPv6 form.
         "forwarded_allow_ips": [form for one in proxies for form in (one, *_mapped(one))],
         "log_level": "warning",
         "access_log": False,
@@ -179,12 +181,12 @@ def serve(
                 server.should_exit = True
                 return
             if browse is not None:
-                # Without a browser there is still the printed address.
+                # The printed URL can be opened by hand.
                 with contextlib.suppress(webbrowser.Error):
                     webbrowser.open(browse)
 
     threading.Thread(target=announce, daemon=True).start()
-    # uvicorn raises a signal again once it has served all: one that kills would leave files behind.
+    # uvicorn raises a received signal again when it has stopped; one that kills would leave files behind.
     with contextlib.suppress(KeyboardInterrupt), _ended_by(signal.SIGTERM):
         server.run(sockets=[bound.listener])
     if unsaid:
@@ -192,20 +194,20 @@ def serve(
 
 
 def _mapped(network: str) -> Iterator[str]:
-    """A network of IPv4 as it is written in IPv6."""
+    """An IPv4 network in its IPv6-mapped form."""
     found = ipaddress.ip_network(network)
     if found.version == 4:
         yield f"::ffff:{found.network_address}/{96 + found.prefixlen}"
 
 
 def _is_no_end(record: logging.LogRecord) -> bool:
-    """Keep what is not of a request that was cut off at the end: one line tells of all of them."""
+    """Drop log records of requests aborted at shutdown, which one line already reports."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 @contextlib.contextmanager
 def _ended_by(number: signal.Signals) -> Iterator[None]:
-    """Let a signal end the main thread as Ctrl-C does."""
+    """Let a signal interrupt the main thread as Ctrl-C does."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -92,7 +92,7 @@ class Reader:
     unread: Callable[[str], bool] = lambda sha256: True
 
     def __call__(self, found: FoundFile) -> ReadFile:
-        """Read one file; a file that is not usable is returned with the reason."""
+        """Read one file; an unusable file is returned with the reason."""
         size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
         noted()
         try:
@@ -189,7 +189,7 @@ class Encoded:
 
 
 class Claims:
-    """Missing vectors, and which of them a thread has claimed."""
+    """Missing vectors, each claimed by the thread that computes it."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ def read_and_encode(
     with closing(ahead(todo, reader, workers=workers, in_flight=in_flight)) as results:
         for result in results:
             if stopped():
-                return  # not after the rest of a batch: reading words takes long on a busy machine
+                return  # not after the rest of a batch: OCR takes long on a busy machine
             chunk.append(result)
             prepared += result.pixels is not None and len(result.pixels.prepared) > 0
             if prepared >= BATCH_PICTURES or len(chunk) >= COMMIT_FILES:
@@ -362,10 +362,10 @@ class Batches:
 
         Args:
             library: library to write to; the tables of the encoders' spaces must exist.
-            encoders: as the attribute.
+            encoders: see the attribute.
             progress: receiver of the progress.
-            captions: as the attribute.
-            ocr: as the attribute.
+            captions: see the attribute.
+            ocr: see the attribute.
         """
         self.ocr = ocr
         self.read = write.read_by(library.store, "" if ocr is None else ocr.fingerprint)

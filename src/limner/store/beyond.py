@@ -82,7 +82,7 @@ class VectorTable:
 
         Args:
             texts: (N, D) float32, N ≥ 1, no row all zeros.
-            k: rows per text, ≥ 1; fewer come where the parts looked into hold fewer.
+            k: rows per text, ≥ 1; fewer if the searched partitions contain fewer.
             probes: number of partitions to search; None compares all full vectors.
         Returns:
             per text (K,) row numbers of this version, nearest first.
@@ -115,7 +115,7 @@ class VectorTable:
             ).to_table()
 
     def of(self, ids: Sequence[str]) -> Vectors:
-        """Ids and vectors of pictures, in any order; those without a vector are not among them.
+        """Ids and vectors of pictures, in any order, without pictures that have no vector.
 
         Raises:
             DataError: as `near`.
@@ -150,7 +150,7 @@ class VectorTable:
         if not (np.abs(lengths - 1) < 2 * UNIT).all():
             raise DataError(
                 f"{self._name}: a vector is not of unit length;"
-                " 'limner verify LIBRARY --repair' takes it out, 'limner index' makes it again"
+                " 'limner verify LIBRARY --repair' removes it, 'limner index' computes it again"
             )
         return found["id"].to_pylist(), vectors
 
@@ -227,9 +227,9 @@ class PartOfSpace(Space):
 class CandidateIndex(Index):
     """Index of the candidates.
 
-    `Nearest.evidence` is of all pictures: those seen enter exactly, and pictures of the sample that were not
-    seen stand for all others. It is exact where the sample is the whole library. Else the error is that of
-    a mean of so many pictures drawn by chance, of exp(score) below what was seen.
+    `Nearest.evidence` covers all pictures: seen ones enter exactly, and unseen pictures of the sample stand
+    for all others. It is exact if the sample is the whole library; otherwise its error is that of a mean of
+    exp(score) over a random sample.
 
     Args:
         gallery: the candidates.
@@ -250,7 +250,7 @@ class CandidateIndex(Index):
     def search(
         self, channels: Sequence[EncodedChannel], k: int, *, exclude: BoolArray | None = None
     ) -> Nearest:
-        """Search like `Index`, among the candidates."""
+        """Search like `Index`, but only among the candidates."""
         hits = super().search(channels, k, exclude=exclude)
         barred: set[str] = set()
         if exclude is not None:
@@ -410,7 +410,7 @@ class Approximate:
 def probes_for(asked: Approximation, wanted: int) -> int | None:
     """Number of partitions to search for so many vectors; None without an index.
 
-    What was measured is at least; where more vectors are wanted than those parts hold, more are looked into.
+    At least the measured number; more if these partitions contain fewer vectors than wanted.
     """
     if not asked.partitions:
         return None

@@ -77,7 +77,7 @@ class Cache:
         except (OSError, ValueError):  # absent, not ours to read, or empty
             found = None
         if found is None and not again and path.exists():
-            warnings.warn(f"{path}: damaged; it is made again", LimnerWarning, stacklevel=4)
+            warnings.warn(f"{path}: damaged; it is built again", LimnerWarning, stacklevel=4)
         return found
 
     def _begin(self, held: ExitStack) -> bool:
@@ -123,7 +123,7 @@ class Cache:
 
 
 def _linked(folder: Path) -> OSError:
-    return OSError(errno.ELOOP, "a link, and nothing in a library's folder is followed", str(folder))
+    return OSError(errno.ELOOP, "a link; links in a library's folder are not followed", str(folder))
 
 
 def is_whole(path: Path) -> bool:

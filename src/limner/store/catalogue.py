@@ -218,7 +218,7 @@ class Catalogue:
         return self._take(self._rows(ids))
 
     def _rows(self, ids: Sequence[str]) -> IntArray:
-        """(K,) rows of pictures; errors as `pictures`."""
+        """(K,) rows of pictures; raises as `pictures`."""
         rows = self.ids.rows(ids)
         if (rows < 0).any():
             absent = ids[int(np.argmin(rows))]
@@ -253,7 +253,7 @@ class Catalogue:
         Returns:
             Number of all pictures that match, and the pictures of the page.
         Raises:
-            DataError: the picture of `only.occasion` is not there.
+            DataError: the picture of `only.occasion` is not in the library.
         """
         found = self._listed(words, only or Only(), used, order)
         return len(found), self._take(found[offset : offset + limit])
@@ -263,7 +263,7 @@ class Catalogue:
     ) -> dict[str, int]:
         """Months of a list in order of time, as 2019-07, "" if none is known → number of their pictures.
 
-        Arguments and errors as of `page`.
+        Arguments and errors as for `page`.
         """
         listed = self._listed(words, only, used, order)
         return _counts(pc.utf8_slice_codeunits(_days(self._table).take(pa.array(listed)), 0, 7))
@@ -280,7 +280,7 @@ class Catalogue:
         return rows[self._fits(words, only, used)[rows]] if words or only != Only() else rows
 
     def passing(self, only: Only, used: Collection[str] = frozenset()) -> list[str]:
-        """Ids of the pictures that meet conditions; `used` and errors as of `page`."""
+        """Ids of the pictures that meet conditions; `used` and errors as for `page`."""
         return text_of(self._raw("id")[self._fits("", only, used)])
 
     def _fits(self, words: str, only: Only, used: Collection[str]) -> BoolArray:
@@ -301,7 +301,7 @@ class Catalogue:
         """Pictures taken on the day of one, itself included, in the order in which they were taken.
 
         Raises:
-            DataError: there is no such picture.
+            DataError: the picture does not exist.
         """
         inside = np.isin(np.arange(len(self)), self._same_occasion(picture))
         rows = self._records(self._order[inside[self._order]])
@@ -336,7 +336,7 @@ class Catalogue:
 
     @cached_property
     def files(self) -> int:
-        """Number of files that hold the pictures."""
+        """Number of files of all pictures."""
         return int(_files(self._table).sum())
 
     @cached_property
@@ -389,13 +389,11 @@ class Catalogue:
 
     @property
     def alike(self) -> int:
-        """Number of groups of pictures that show the same: near-duplicates, and single pictures that several
-        files hold.
-        """
+        """Number of groups of duplicates: near-duplicates, and single pictures with several files."""
         return len(self._alike[1]) - 1
 
     def duplicates(self, offset: int, limit: int) -> list[tuple[str, list[Picture]]]:
-        """Groups of pictures that show the same, each with its id; see `alike`."""
+        """Groups of duplicates, each with its id; see `alike`."""
         rows, ends = self._alike
         some = ends[offset : offset + limit + 1]
         groups = (self._take(rows[start:end]) for start, end in pairwise(some))
@@ -415,10 +413,12 @@ class Catalogue:
 def _table(store: Store, state: TableState) -> pa.RecordBatch:
     """Read all existing pictures into a catalogue's table."""
     batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
-    # Lance does not keep the order of the columns that it is asked for.
+    # Lance does not keep the requested order of columns.
     held = pa.Table.from_batches((one.select(PICTURES_SCHEMA.names) for one in batches), PICTURES_SCHEMA)
     order, columns = pc.sort_indices(held["id"]), {}
-    for name, kind in zip(_LARGE.names, _LARGE.types, strict=True):  # one at a time is in memory twice
+    for name, kind in zip(
+        _LARGE.names, _LARGE.types, strict=True
+    ):  # one column at a time, because it is in memory twice
         column = held[name].cast(kind).combine_chunks()
         held = held.drop_columns([name])
         columns[name] = column.take(order)
@@ -435,7 +435,7 @@ def _table(store: Store, state: TableState) -> pa.RecordBatch:
 
 
 def _write(store: Store, state: TableState, file: BinaryIO) -> None:
-    """Write the table as a file of Arrow."""
+    """Write the table as an Arrow file."""
     table = _table(store, state)
     with pa.ipc.new_file(file, table.schema) as writer:
         writer.write_batch(table)
@@ -447,7 +447,7 @@ def _first_of(table: pa.RecordBatch) -> pa.Array:
 
 
 def _split(paths: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Folders and file names of paths; the folder is "" of one that has none."""
+    """Folders and file names of paths; the folder is "" if a path has none."""
     parts = pc.split_pattern(paths, os.sep, max_splits=1, reverse=True)
     ends = parts.offsets
     folder = pc.if_else(pc.equal(pc.list_value_length(parts), 2), parts.values.take(ends[:-1]), "")
@@ -509,7 +509,7 @@ def _files(table: pa.RecordBatch) -> IntArray:
 
 
 def _days(table: pa.RecordBatch) -> pa.Array:
-    """Day on which each was taken, as 2019-07-21; "" if that is not stated."""
+    """Day on which each picture was taken, as 2019-07-21; "" if unknown."""
     return pc.fill_null(pc.utf8_slice_codeunits(table["taken"], 0, 10), "")
 
 
@@ -533,7 +533,7 @@ def raw_ids(column: pa.Array) -> RawIds:
     """Convert a column of R ids from text to bytes.
 
     Raises:
-        DataError: an id is no SHA-256.
+        DataError: an id is not a SHA-256.
     """
     if not len(column):
         return np.zeros(0, f"S{ID_BYTES}")

@@ -1,7 +1,7 @@
 """Reading and encoding of pictures on a Ray cluster; the calling process writes the tables.
 
-Ray Data gives files to a pool of workers, each of which does with them what the local engine does. What a
-worker that died was given, another is given again.
+Ray Data distributes files to a pool of workers, which process them like the local engine. The files of a
+worker that dies are given to another.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _STORE_BYTES = 512 * 2**20
 FOLDER = "limner-ray-"
 """Prefix of the folder of a local cluster; its process id follows."""
 _ENDING_S = 10.0
-"""For how long a cluster's processes may still write into its folder when the cluster has ended."""
+"""Time allowed for a cluster's processes to finish writing to its folder after the cluster has ended."""
 _LISTED = 4 * batching.COMMIT_FILES
 _TRIES = 3
 _READING = 4
-"""Threads that read in a worker of one core: most of them wait for a disk or for object storage."""
+"""Threads that read files in a worker of one core; most of them wait for a disk or for object storage."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class ClusterEngine:
         """Read and encode files, and yield them as they are finished.
 
         Raises:
-            MissingError: Ray is not installed, or no cluster answers at the address.
+            MissingError: Ray is not installed, or no cluster responds at the address.
             CheckpointError: a worker has other encoders than this process.
             DataError: workers die repeatedly.
         """
@@ -85,7 +85,7 @@ class ClusterEngine:
             return
         here = None if self.address is not None else cores()
         ended: list[int] = []
-        # Ray sets handlers of its own as it starts, and what is raised meanwhile may be lost in it.
+        # Ray installs signal handlers as it starts, and a signal in the meantime may be lost.
         starting, running = _at_the_end(lambda number, _: ended.append(number)), _at_the_end(_exit)
         with starting, _connected(self.address, self.workers or cores()) as ray, running:
             if ended:
@@ -196,8 +196,8 @@ def _plain(error: BaseException) -> LimnerError:
         inner = inner.__cause__
     reason = " ".join(str(error).split())
     return DataError(
-        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); what was committed is kept:"
-        " give the same command again, without --engine ray to see which picture ends a process"
+        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); committed work is kept:"
+        " run the same command again, without --engine ray to see which picture crashes a process"
     )
 
 
@@ -219,8 +219,8 @@ class _Worker:
         self._ocr = rapid_ocr() if ocr else None
         if self._ocr is not None and self._ocr.fingerprint != ocr:
             raise CheckpointError(
-                "index: a worker reads the words in pictures in another version; install the same rapidocr on"
-                " all machines of the cluster, or leave them unread by --no-ocr"
+                "index: a worker has another version of rapidocr; install the same version on"
+                " all machines of the cluster, or use --no-ocr"
             )
         self._read = DigestSet(ray.get(read).astype(DIGEST, copy=False))
 
@@ -240,7 +240,7 @@ class _Worker:
         """Process files, a list per row; the results, a list per row."""
         made = np.empty(len(batch["files"]), dtype=object)
         for number, files in enumerate(batch["files"]):
-            # Claimed anew each time: what is lost on its way is made again.
+            # Claimed again for each batch: results lost in transit are computed again.
             read = None if self._ocr is None else self._read
             claims = batching.Claims(self._encoders, self._held, read)
             reader = Reader(
@@ -304,7 +304,7 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
     """Connect Ray to a cluster, or to a local one that ends with the block.
 
     Raises:
-        MissingError: Ray is not installed, or no cluster answers.
+        MissingError: Ray is not installed, or no cluster responds.
     """
     # disables Ray's usage statistics, before it is imported
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -328,7 +328,8 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
             short = "/tmp" if os.name == "posix" else None  # noqa: S108
             _clear_away(Path(short or tempfile.gettempdir()))
             folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=short)
-            # Twice the workers: while they hold a core each, Ray Data waits without end for one more where
+            # Twice the workers: while each holds a core, Ray Data waits for ever for one more if all are
+            # taken. The number is not a limit; only the workers compute.
             # all are taken. The cores are a count, not a limit; the workers alone compute.
             with warnings.catch_warnings():
                 # Ray starts new programs, which do not use Lance's threads

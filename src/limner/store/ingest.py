@@ -89,9 +89,9 @@ def index(
 ) -> IndexReport:
     """Bring a library up to date with its pictures.
 
-    Only new and changed files are read. Files under `sources` that are gone are marked deleted; files of
-    other sources are left as they are. A vector that an encoder's pictures lack is made, whatever the file.
-    A file whose content the library knows from a file that is gone, wherever that was, has moved.
+    Only new and changed files are read. Missing files under `sources` are marked as deleted; files of other
+    sources are left as they are. Missing vectors of existing pictures are computed, whether or not their
+    files changed. A file whose content the library knows from a missing file has moved.
 
     Where a folder of `sources` is not there, or all pictures known below it are missing, or more than half
     of them and `MANY` or more, its drive may be away: they stay in the library, and the report names them.
@@ -100,30 +100,30 @@ def index(
         sources: folders, lists of paths (.csv, .jsonl, .parquet) or pictures; none for all indexed so far.
         library: the library, or its path or URL; created if missing.
         image_encoders: encoders of the pixel spaces.
-        text_encoder: makes the space "captions"; None leaves it alone. It reads English; without
-            `multilingual` it is given captions in all languages.
-        multilingual: makes the space "multilingual" of captions in all languages that it reads, so that a
-            text finds captions in another language than its own; None leaves it alone.
+        text_encoder: encoder of the space "captions"; None leaves that unchanged. It reads English; without
+            `multilingual` it gets captions in all languages.
+        multilingual: encoder of the space "multilingual", for captions in all languages that it reads, so
+            that a text finds captions in other languages; None leaves that unchanged.
         captions: whether captions are kept; False also forgets their spaces.
         follow_links: whether to enter linked folders.
         verify: whether to compare the content of every file, even if size, times and inode are unchanged.
         forget: whether to mark all missing pictures as deleted, however many.
         workers: number of threads that decode; None for one per core.
-        approximate_from: pictures from which a search does not compare all of them, kept in the library;
-            None for what it has.
+        approximate_from: number of pictures from which searches use an approximate index, stored in the
+            library; None leaves it unchanged.
         engine: function that reads and encodes; None for this process.
-        ocr: reads the words that pictures show, for the space "ocr", of which `text_encoder` makes the
-            vectors; None leaves it alone.
+        ocr: reader of the text in pictures, for the space "ocr", whose vectors `text_encoder` computes; None
+            leaves that unchanged.
         progress: receiver of the progress.
-        stop: asked between files; once it says True, what was read is written and the run ends, as after
-            Ctrl-C.
+        stop: function called between files; once it returns True, what was read is written and the run ends,
+            as after Ctrl-C.
     Raises:
-        MissingError: a source does not exist and none of its pictures is known, or no source exists.
+        MissingError: a source does not exist and has no known pictures, or no source exists.
         ConfigError: two encoders have the same space.
         DataError: another process is writing to the library.
-        NumericsError: an encoder made a vector that is not finite.
+        NumericsError: an encoder computed a vector that is not finite.
     """
-    roots, away = _there(sources, library, forget=forget)  # before anything is made
+    roots, away = _there(sources, library, forget=forget)  # before anything is created
     if not isinstance(library, PictureStore):
         library = PictureStore(library)
     sentences = write.sentences_of(text_encoder, multilingual) if captions else {}
@@ -137,7 +137,8 @@ def index(
             library.store.ensure(name, schema)
         if approximate_from is not None:
             library.save(approximate_from=approximate_from)
-        # Brought in the studio; tables that were made again know nothing of them, and those of a library that
+        # Uploaded pictures are unknown to tables that were created again, or have an old path if the library
+        # was moved.
         # was moved know where they were.
         own = library.folder / "pictures"
         left = any(one.endswith(f"{os.sep}pictures") and _is_gone(os.fsencode(one)) for one in known)
@@ -172,8 +173,8 @@ def _there(
     """Separate the existing sources from the missing ones of the library.
 
     Args:
-        sources: none for all of the library's.
-        library: that they are for.
+        sources: sources; none for all of the library's.
+        library: the library.
         forget: whether all of them may be gone.
     Raises:
         MissingError: a new source does not exist, or no source exists.
@@ -327,7 +328,9 @@ class _Run:
                 store.drop(vectors_name(space))
         for space, info in wanted.items():
             if space in spaces and spaces[space] != info:
-                self.progress.note(f"{space}: made by {spaces[space].encoder}, now {info.encoder}; made anew")
+                self.progress.note(
+                    f"{space}: made by {spaces[space].encoder}, now {info.encoder}; computed again"
+                )
             # without settings, the encoder of a table is unknown, unless other processes may be writing it
             if spaces.get(space) != info and (space in spaces or not store.shared):
                 store.drop(vectors_name(space))
@@ -473,8 +476,8 @@ class _Run:
         return frames
 
     def _reason(self, entry: find.FoundFile, known: KnownFile | None) -> str:
-        """Why a file must be read, or that it is "unchanged", or still "unusable"; "uncertain" where only its
-        content tells.
+        """Why a file must be read; or "unchanged", "unusable" as before, or "uncertain" if only its content
+        can tell.
         """
         if known is None or known.status == "deleted":
             return "new"

@@ -55,9 +55,9 @@ def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None
 
 
 def _values(column: pa.Array, kind: np.dtype[np.generic]) -> NDArray[np.generic]:
-    """A column as an array; of texts of that width at most no value becomes an object of Python's."""
+    """A column as an array; texts of at most that width are converted without Python objects."""
     if kind.kind == "S" and len(column):
-        wide = pc.utf8_rpad(column.fill_null(""), kind.itemsize, "\0")  # to NumPy zeros at an end are nothing
+        wide = pc.utf8_rpad(column.fill_null(""), kind.itemsize, "\0")  # NumPy drops zeros at the end
         if pc.all(pc.equal(pc.binary_length(wide), kind.itemsize)).as_py():
             return np.frombuffer(wide.buffers()[2], kind, len(column))
     values: NDArray[np.generic] = column.to_numpy(zero_copy_only=False)
@@ -86,7 +86,7 @@ def among(digests: NDArray[np.bytes_], some: NDArray[np.bytes_]) -> NDArray[np.b
 
 
 class DigestSet:
-    """A set of SHA-256 digests: a sorted array and what was added since."""
+    """A set of SHA-256 digests: a sorted array, and those added later."""
 
     def __init__(self, digests: NDArray[np.bytes_]) -> None:
         self._base, self._added = digests, set[str]()
@@ -95,12 +95,12 @@ class DigestSet:
         return digest in self._added or (isinstance(digest, str) and place(self._base, digest) >= 0)
 
     def update(self, digests: Iterable[str]) -> None:
-        """Add some that are not yet there."""
+        """Add digests that are not yet in the set."""
         self._added.update(digests)
 
 
 class KnownFile(NamedTuple):
-    """A file as the last run left it.
+    """A file as recorded by the last run.
 
     Attributes:
         size, mtime_ns, sha256, status, words_key, stamp: as the columns of `files`.
@@ -128,21 +128,21 @@ _FILE_KINDS = (
 
 
 class KnownFiles:
-    """The `files` table as an array, and which of its rows this run has met.
+    """The `files` table as an array, with a mark for each file found in this run.
 
     Attributes:
-        arrivals: content that was known → files of it that were not, met in this run.
+        arrivals: known content → new files with that content found in this run.
     """
 
     def __init__(self, store: Store, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
-        """Read it.
+        """Read the table.
 
         Args:
             store: the tables.
             held: sorted ids of the pictures with a vector, for each space.
         """
         self._rows = sorted_rows(store, FILES, _FILE_KINDS)
-        self._keys = np.ascontiguousarray(self._rows["key"])  # of which a search makes no copy
+        self._keys = np.ascontiguousarray(self._rows["key"])  # a type that searches do not copy
         self._met = np.zeros(len(self._rows), dtype=bool)
         self._complete = np.ones(len(self._rows), dtype=bool)
         self.arrivals: Counter[str] = Counter()
@@ -188,7 +188,7 @@ class KnownFiles:
         return np.unique(self._rows["sha256"][self._rows["status"] == b"ok"])
 
     def arrive(self, rows: Iterable[dict[str, Any]]) -> None:
-        """Note the files, of those that were read, that are new and hold what another one held."""
+        """Record which of the files that were read are new and have the content of a known file."""
         if len(self._rows):
             for row in rows:
                 if place(self._digests, row["sha256"]) >= 0:
@@ -196,10 +196,10 @@ class KnownFiles:
                     self.arrivals[row["sha256"]] += known < 0 or self._rows["status"][known] == b"deleted"
 
     def elsewhere(self, *, met: bool) -> list[str]:
-        """Contents of files that were not met, which a file that is new holds.
+        """Contents of missing files that a new file has.
 
         Args:
-            met: also those that a file that was met held.
+            met: whether to include contents of files that were found.
         """
         present = self._rows["status"] == b"ok"
         held = {digest.encode() for digest, count in self.arrivals.items() if count}
@@ -246,7 +246,7 @@ class MissingFolder(Record):
     def __str__(self) -> str:
         """One line."""
         return (
-            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} not there; they stay in the"
+            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} missing; they stay in the"
             " library; connect the drive, or, if they are gone for good:"
             f" {forgetting(self.path, self.library)}"
         )
@@ -264,10 +264,10 @@ class IndexReport(Record):
     """Result of one run of indexing.
 
     Attributes:
-        found: files with a picture's suffix, links and unreadable ones included; of a video its frames. The
-            sum of those that are new, changed, unchanged, completed, moved and unusable; after Ctrl-C only
-            those that were looked at.
-        videos: those of which frames are in the library.
+        found: files with the extension of a picture, including links and unreadable files; of a video its
+            frames. The sum of those that are new, changed, unchanged, completed, moved and unusable; after
+            Ctrl-C only those that were processed.
+        videos: number of videos with frames in the library.
         other_files: number of files that are neither pictures nor videos, by extension.
         new: read for the first time, or back after having been deleted.
         changed: read again because the file, its sidecars or its row of a table changed.
@@ -275,11 +275,12 @@ class IndexReport(Record):
         rehashed: number of these that were read to compare their content: they were copied, renamed in place,
             given other rights, or all files were to be verified.
         completed: unchanged files read for a vector that was missing.
-        moved: recognised by their content, and missing at their old path.
+        moved: number of files recognised by their content and missing at their old path.
         moved_folders: old and new folders, those with the most files first.
         unusable: number of the found files that are not usable, whether found now or by an earlier run.
         deleted: marked as deleted.
-        missing: folders of which so much is missing that a drive may be disconnected; not marked as deleted.
+        missing: folders of which so much is missing that a drive may be disconnected; their pictures are not
+            marked as deleted.
         tables: notes on tables in the folders, a line each.
         skipped: not usable, in the folders and lists of this run.
         warnings: notes on pictures that were read, such as damaged metadata, met in this run.
@@ -290,13 +291,13 @@ class IndexReport(Record):
         encoded: number of encoded pictures by image encoder.
         captions_encoded: pictures whose captions were encoded.
         languages: estimated share of the library's captions by language, largest first.
-        searches: vector space → how its search index is asked, and how much it finds; none in a library that
-            is small enough for all its pictures to be compared.
+        searches: vector space → description of its search index; empty if all pictures of the library are
+            compared.
         unread: pictures whose captions are all in languages that no encoder of the library reads, with the
             language as the reason; in the whole library.
         incomplete: number of existing pictures without a vector, by vector space.
         seconds: wall time.
-        files_per_s, pictures_per_s: files looked at and pictures read, per second of the whole run.
+        files_per_s, pictures_per_s: files processed and pictures read, per second of the whole run.
         interrupted: True after Ctrl-C; the same command continues.
     """
 
@@ -350,7 +351,7 @@ class IndexReport(Record):
         ]
         lines += [str(one) for one in self.missing]
         lines += [
-            f"moved: {counted(one.files, 'file')} from {one.before} to {one.now}, known by their content"
+            f"moved: {counted(one.files, 'file')} from {one.before} to {one.now}, recognised by their content"
             for one in self.moved_folders[:listed]
         ]
         if len(self.moved_folders) > listed:
@@ -366,7 +367,7 @@ class IndexReport(Record):
         if len(self.tables) > listed:
             lines.append(f"and {len(self.tables) - listed:,} more tables of captions in the folders")
         lines += [
-            f"{space}: no vector of {counted(count, 'picture')} yet"
+            f"{space}: no vector yet for {counted(count, 'picture')}"
             for space, count in self.incomplete.items()
             if count
         ]
@@ -381,7 +382,7 @@ class IndexReport(Record):
         if self.unread:
             lines.append(
                 f"no installed encoder reads the captions of {counted(len(self.unread), 'picture')},"
-                f" to be found by pixels alone; {MORE_LANGUAGES}"
+                f" which can be found only by their pixels; {MORE_LANGUAGES}"
             )
         kinds = (("skipped", self.skipped), ("read with a note", self.warnings), ("not read", self.unread))
         for title, problems in kinds:

@@ -1,9 +1,9 @@
-"""The picture library: which one is meant, where it lies, and what it holds.
+"""The picture library: which one is used, where it is, and what it contains.
 
 A library in a folder keeps everything there. One on object storage keeps its settings in a table, merged key
-by key, so that writers who change different things at once do not undo each other; what belongs to one
-machine, as caches and projects, lies in a folder of the user's. Search, storyboard and studio see pictures
-only through `PictureStore`; `limner.store.ingest` fills it.
+by key, so that processes that change different settings at once do not undo each other; caches and projects,
+which belong to one machine, are in a folder of the user. Search, storyboard and studio access pictures only
+through `PictureStore`; `limner.store.ingest` fills it.
 """
 
 from __future__ import annotations
@@ -410,7 +410,7 @@ class PictureStore:
             folder: path of the library, or its URL on object storage.
         Raises:
             DataError: the folder contains other files, its settings are damaged, a newer limner wrote it, or
-                another process makes a library there.
+                another process is creating a library there.
             MissingError: the object store cannot be reached.
         """
         self.home, self._warned = home_of(folder), False
@@ -421,7 +421,7 @@ class PictureStore:
             return
         self.home.begin()
         with self.writing():
-            if self.home.exists():  # another process has made it since
+            if self.home.exists():  # another process has created it in the meantime
                 self.reread()
                 return
             for name, schema in SCHEMAS.items():
@@ -701,7 +701,7 @@ def library_to_ask(
         if location(last) is not None or home_of(last).exists():
             note(f"library: {location(last) or last}, the one used last")
             return last
-        note(f"library: {place}, as the one used last is not there any more: {last}")
+        note(f"library: {place}, because the one used last no longer exists: {last}")
     if make:
         PictureStore(place)
     elif not home_of(place).exists():

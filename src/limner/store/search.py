@@ -35,7 +35,7 @@ from limner.store.vectors import (
 )
 
 PORTION_LETTERS = 16_000
-"""Characters encoded at a time: a few seconds of work, after which other threads run."""
+"""Number of characters encoded at a time: a few seconds of work, after which other threads can run."""
 
 
 class Evidence(Record):
@@ -46,8 +46,8 @@ class Evidence(Record):
         z_slope: nats per standard deviation of this text's cosines over the gallery.
         offset: constant, in nats.
         typical_mean, typical_std: mean and standard deviation of a text's cosines with pictures in general.
-        typical_count: how many pictures' worth those count, beside the pictures of the gallery: with a
-            handful of pictures their own mean and spread say nothing yet.
+        typical_count: number of pictures that the typical values count as, in addition to those of the
+            gallery: the mean and spread of a handful of pictures are not informative.
     """
 
     slope: float
@@ -82,7 +82,7 @@ class Evidence(Record):
 
         Args:
             mean: (N,) mean cosine of each text over the pictures that have the channel.
-            std: (N,) its standard deviation; 0 switches the standardised part off.
+            std: (N,) standard deviation; 0 disables the standardised part.
         """
         inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
         scale = self.slope + self.z_slope * inverse
@@ -103,10 +103,10 @@ class Channel:
         encoder: encoder of a step's text into the space.
         space: name of the gallery space.
         evidence: conversion of its cosine to nats.
-        beside: factor on the evidence for pictures that an earlier channel judges too. What two channels
-            say of one picture overlaps, and must not count twice.
+        beside: factor on the evidence of pictures that an earlier channel scores too: the evidence of two
+            channels overlaps and must not count twice.
         reads: ISO 639 codes of the languages its encoder reads; None for all.
-        whole: whether its encoder reads all steps as one story, so that they go to it together.
+        whole: whether its encoder reads all steps as one story, and so must get them together.
     """
 
     name: str
@@ -118,14 +118,14 @@ class Channel:
     whole: bool = False
 
     def readable(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[bool]:
-        """Mask of the texts that it can read; for `languages` see `EncodedChannel.encode`."""
+        """Mask of the texts that the channel can read; for `languages` see `EncodedChannel.encode`."""
         codes = self.reads
         return [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
 
     def portions(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[list[str]]:
         """Texts that it can read, in the batches of its encoder.
 
-        The last bits of a vector depend on what is encoded with it, so a text is always cut alike.
+        The last bits of a vector depend on the batch, so that a text is always divided in the same way.
 
         Args:
             texts: steps of one text.
@@ -185,10 +185,10 @@ Request = tuple[Sequence[EncodedChannel], int]
 
 @dataclass(frozen=True)
 class Likeness:
-    """Search for pictures similar to others.
+    """A search for pictures similar to given ones.
 
     Attributes:
-        ids: ids of these others.
+        ids: ids of the given pictures.
         space: space in which pictures are compared.
         evidence: conversion of their cosine to nats.
         k: number of pictures for each.
@@ -204,13 +204,13 @@ BLOCK_ROWS = 16_384
 """Number of pictures scored at a time, so that their scores fit a core's cache; so many stay in float32."""
 
 GATHERED_ROWS = 512
-"""Scattered rows that one thread reads."""
+"""Number of scattered rows that one thread reads."""
 
 CACHED_BYTES = 1 << 20
 """Number of rows converted to float32 at a time."""
 
 SMALLEST_GATHER = 8
-"""Rows below which it is not worth it to multiply on one core."""
+"""Number of rows below which a product on one core is not worthwhile."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ class Scored:
     present: dict[str, BoolArray]
 
     def of(self, places: IntArray) -> Scored:
-        """Scores of some of the pictures, by their indices here."""
+        """Scores of some of the pictures, given by their indices here."""
         return Scored(
             self.scores[:, places],
             {name: share[:, places] for name, share in self.shares.items()},
@@ -279,7 +279,7 @@ class Pools:
     """Rows whose exact score may be among the best, for N texts."""
 
     def __init__(self, kept: int, slack: Float64Array) -> None:
-        """Start empty.
+        """Start without rows.
 
         Args:
             kept: number of rows for each text.
@@ -337,17 +337,17 @@ class Whole:
     """Cosines of some texts with all rows of a space that are held in float32."""
 
     def __init__(self, texts: FloatArray, rows: FloatArray) -> None:
-        """Take both.
+        """Set texts and rows.
 
         Args:
             texts: (N, D) rows of length at most 1.
-            rows: (M, D) likewise.
+            rows: (M, D) rows of length at most 1.
         """
         self._texts, self._rows = texts, rows
         self.errors = sum_errors(texts)
 
     def rough(self, start: int, stop: int) -> FloatArray:
-        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`."""
+        """(N, R) cosines with a range of rows, within `errors` of those of `exact`."""
         return self._texts @ self._rows[start:stop].T
 
     def exact(self, rows: IntArray) -> FloatArray:
@@ -360,20 +360,20 @@ class Whole:
 
 
 class FullRows:
-    """Cosines of some texts with the stored rows of a space, a few of which are in float32 at a time."""
+    """Cosines of texts with the stored float16 rows of a space, converted to float32 a few at a time."""
 
     def __init__(self, texts: FloatArray, rows: HalfArray) -> None:
-        """Take both.
+        """Set texts and rows.
 
         Args:
             texts: (N, D) rows of length at most 1.
-            rows: (M, D) what they are compared with.
+            rows: (M, D) rows to compare them with.
         """
         self._texts, self._rows = np.array(texts), rows
         self.errors = sum_errors(texts)
 
     def rough(self, start: int, stop: int) -> FloatArray:
-        """(N, R) cosines with a stretch of rows, within `errors` of those of `exact`.
+        """(N, R) cosines with a range of rows, within `errors` of those of `exact`.
 
         Raises:
             NumericsError: a row is not finite.
@@ -434,7 +434,7 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatA
 class _Plan:
     """One channel of one search: evidence = (scale · cosine + shift) · weight.
 
-    The weight of a picture is 0 without the channel, `Channel.beside` where an earlier channel judges it too,
+    The weight of a picture is 0 without the channel, `Channel.beside` if an earlier channel scores it too,
     else 1. Texts that the same channels read share a row of `weight`: (P, M), and (N,) `kind` says which.
     """
 
@@ -463,7 +463,7 @@ class _Plan:
         """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
         cosines = self.cosines.exact(rows)
         weight = self.weight[:, rows]
-        # Where a fuller channel says it all, this one says nothing.
+        # No evidence where a channel with more information makes this one redundant.
         here: BoolArray = np.asarray((weight > 0).any(axis=0))
         nats = self.scale[:, None] * cosines + self.shift[:, None]
         return np.where(here, nats * weight[self.kind], 0.0).astype(np.float32), here
@@ -615,7 +615,7 @@ class Index:
     def _blocks(
         self, plans: list[_Plan], usable: BoolArray, pools: Pools
     ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
-        """Of each block its first row, log Σ exp of rough scores, (N,), and what may be among the best."""
+        """Of each block: its first row, log Σ exp of rough scores (N,), and rows that may be the best."""
         barred = ~usable
 
         def score(start: int, stop: int) -> tuple[Float64Array, Near]:
@@ -631,7 +631,7 @@ class Index:
         return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
-        """The rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
+        """Rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
         errors = np.sum([plan.error() for plan in plans], axis=0)
         # Two scores that differ by more than both errors cannot change places.
         pools = Pools(width, 2 * errors)

@@ -22,7 +22,7 @@ _SUMS = np.dtype([("id", DIGEST), ("sum", np.uint64)])
 
 
 def agree(store: Store) -> int:
-    """Correct the pictures whose paths are not those of the existing files; their number.
+    """Correct the pictures whose paths are not those of existing files; returns their number.
 
     Args:
         store: the tables, to which others may be writing.
@@ -30,7 +30,7 @@ def agree(store: Store) -> int:
     files = _summed((sha, [path]) for sha, path in store.rows(FILES, ["sha256", "path"], "status = 'ok'"))
     pictures = _summed(store.rows(PICTURES, ["id", "paths"], "array_length(paths) > 0"))
     differing = np.setxor1d(files, pictures)["id"]
-    # A picture without a row is one whose file was stored by a process that has yet to end.
+    # A picture without a row belongs to a file stored by a process that has not finished.
     wrong = sorted({one.decode() for one in np.intersect1d(np.unique(differing), _ids(store))})
     for some in chunks(wrong, _AT_ONCE):
         rows = picture_rows(store, some)
@@ -43,7 +43,7 @@ def _ids(store: Store) -> NDArray[np.bytes_]:
 
 
 def _summed(rows: Iterable[tuple[str, Iterable[str]]]) -> NDArray[np.void]:
-    """Each id once, sorted, with the sum of the hashes of all its paths, whatever their order."""
+    """Each id once, sorted, with the sum of the hashes of its paths, which does not depend on their order."""
 
     def hashed() -> Iterator[tuple[str, int]]:
         for one, paths in rows:

@@ -26,7 +26,7 @@ T = TypeVar("T")
 FORMAT = 2
 SETTINGS_FILE = "library.json"
 APPROXIMATE_FROM = 2_000_000
-"""Number of pictures from which on searches use an approximate index, see docs/scale.md."""
+"""Number of pictures from which searches use an approximate index, see docs/scale.md."""
 RECALL = 0.99
 """Share of the nearest vectors that a search index is to find."""
 
@@ -53,9 +53,9 @@ class Approximation(Record):
         rows: number of vectors at that time.
         partitions: number of partitions of the index; 0 if all vectors are compared because there are few.
         probes: number of partitions searched per text.
-        candidates: vectors compared in full per text, at least.
+        candidates: least number of vectors compared in full per text.
         recall: share of the 50 nearest that is found, 0 to 1; `low` and `high` are its 95 % interval.
-        queries: vectors that it was measured with.
+        queries: number of vectors with which it was measured.
     """
 
     version: int
@@ -87,7 +87,7 @@ class Settings(Record):
         reader: version of the reader of pictures; unusable files are tried again when it changes.
         grouped: False while near-duplicate groups are out of date.
         languages: estimated share of the captions by language, largest first; empty if unknown.
-        approximate_from: number of pictures from which on searches use an approximate index.
+        approximate_from: number of pictures from which searches use an approximate index.
         searches: parameters of the search index by vector space; see `limner.store.beyond`.
     """
 
@@ -187,7 +187,7 @@ PICTURES_SCHEMA = pa.schema(
 """Columns of `pictures`: one row per content, the fields of `records.Picture`."""
 
 WORDS_SCHEMA = pa.schema([("id", pa.string()), ("captions", _CAPTIONS)])
-"""Columns of `words`: what the user wrote about a picture, instead of what its files say."""
+"""Columns of `words`: the user's captions of a picture, which replace those of its files."""
 
 DESCRIPTIONS_SCHEMA = pa.schema(
     [
@@ -197,16 +197,16 @@ DESCRIPTIONS_SCHEMA = pa.schema(
         ("keywords", pa.list_(pa.string())),
     ]
 )
-"""Columns of `descriptions`: what a model says that a picture shows, beside what its files say."""
+"""Columns of `descriptions`: a model's caption of a picture, in addition to those of its files."""
 
 OCR_SCHEMA = pa.schema([("id", pa.string()), ("engine", pa.string()), ("text", pa.string())])
-"""Columns of `ocr`: the words that a picture shows, a line each, and the fingerprint of what read them."""
+"""Columns of `ocr`: the text in a picture, one line each, and the fingerprint of the OCR engine."""
 
 COORDINATES_SCHEMA = pa.schema([("id", pa.string()), ("latitude", pa.float64()), ("longitude", pa.float64())])
 """Columns of `coordinates`: key of a file that states where its picture was taken, and the degrees."""
 
 STATISTICS_SCHEMA = pa.schema([("id", pa.string()), ("data", pa.large_binary())])
-"""Columns of `statistics`: vector space, and what of all its vectors a search needs."""
+"""Columns of `statistics`: vector space, and the statistics of all its vectors that a search needs."""
 
 SCHEMAS = {PICTURES: PICTURES_SCHEMA, FILES: FILES_SCHEMA}
 LATER_SCHEMAS = {
@@ -250,7 +250,7 @@ class TableState:
 
 
 class Store:
-    """Tables below one folder or address, in the format of Lance."""
+    """Tables below one folder or URL, in the format of Lance."""
 
     def __init__(self, place: Path | Location) -> None:
         """Open the tables without reading them.
@@ -267,14 +267,14 @@ class Store:
         return self._tables.shared
 
     def names(self) -> list[str]:
-        """Names of all tables; those are left out that a kill or a full disk kept from being made."""
+        """Names of all tables, without those whose creation was interrupted."""
         return self._tables.names()
 
     def has(self, name: str) -> bool:
         """Whether a table exists.
 
         Raises:
-            MissingError: the object store cannot be reached, as wherever tables are read or written.
+            MissingError: the object store cannot be reached, as in all methods that read or write tables.
         """
         return self._tables.has(name)
 
@@ -283,7 +283,7 @@ class Store:
 
         Raises:
             DataError: it exists with other columns.
-            StorageError: the disk is full, or cannot be written; likewise wherever rows are written.
+            StorageError: the disk is full or cannot be written, as in all methods that write.
         """
         if not self.has(name):
             with self._tables.writing(name):
@@ -295,7 +295,7 @@ class Store:
             )
 
     def add_texts(self, name: str, columns: Iterable[str]) -> None:
-        """Give a table columns of text that it lacks, empty in every row."""
+        """Add missing text columns to a table, empty in every row."""
         table = self._table(name)
         with self._tables.writing(name):
             for column in columns:
@@ -311,11 +311,11 @@ class Store:
                 self._tables.drop(name)
 
     def files(self, name: str) -> Checksums:
-        """Checksums of the files of a table, which need not exist."""
+        """Checksums of the files of a table, which may not exist."""
         return self._tables.files(name)
 
     def version(self, name: str) -> int:
-        """Version number, which grows with every change of a table.
+        """Version number, which increases with every change of a table.
 
         Raises:
             DataError: the table is damaged.
@@ -339,8 +339,8 @@ class Store:
         Args:
             name: name of the table.
             rows: rows with unique keys.
-            known: keys of those that the table may hold; the others are appended, many times quicker. None
-                for all; of tables that others write to as well nobody knows.
+            known: keys that the table may contain; other rows are appended, which is many times faster. None
+                for all: other processes may be writing to the table.
         """
         if not rows.num_rows:
             return
@@ -392,7 +392,7 @@ class Store:
                 return TableState(name, stamp, version)
             table = self._table(name)
             table = table.checkout_version(table.version)
-            # Lance never changes a file of a table, nor gives two of them one name.
+            # Lance never changes a file of a table, and never reuses a file name.
             files = [_files_of(one) for one in table.get_fragments()]
             return TableState(name, checksum(repr(files).encode()), int(table.version))
 
@@ -448,9 +448,9 @@ class Store:
 
         Args:
             name: the table.
-            column: an indexed text column that holds hexadecimal digits.
+            column: an indexed text column of hexadecimal digits.
             values: hexadecimal digits.
-            columns: what to return; by default all.
+            columns: columns to return; by default all.
         """
         if name in LATER_SCHEMAS and not self.has(name):
             return []
@@ -463,7 +463,7 @@ class Store:
         ]
 
     def at(self, name: str) -> Any:  # noqa: ANN401
-        """A table as Lance has it now, which stays so whoever writes to it.
+        """A snapshot of a table, which does not change when others write.
 
         Raises:
             DataError: the table is damaged.
@@ -473,15 +473,15 @@ class Store:
             return table.checkout_version(table.version)
 
     def reading(self, name: str) -> AbstractContextManager[None]:
-        """Errors of what is read of a table inside become one line, a `DataError`."""
+        """Convert errors of reading a table in the block to a one-line `DataError`."""
         return self._reading(name)
 
     def index_vectors(self, name: str, partitions: int) -> None:
-        """Make the search index of a table of vectors anew: it appears whole or not at all.
+        """Rebuild the search index of a table of vectors, atomically.
 
         Args:
-            name: name of the table, which holds at least 256 vectors for each part.
-            partitions: parts that the vectors are put in.
+            name: name of the table, which has at least 256 vectors per partition.
+            partitions: number of partitions.
         """
         table = self._table(name)
         with self._tables.writing(name):
@@ -497,22 +497,22 @@ class Store:
             )
 
     def compact(self) -> list[str]:
-        """Join small pieces, bring search indices up to date and forget older versions.
+        """Merge small fragments, update search indices and remove old versions.
 
-        A process that reads one of those in the meantime is told to read again, see `scan`. Where several
-        write at once, versions of the last hours stay.
+        A process that is reading one of those must read again, see `scan`. If several processes may write,
+        versions of the last hours stay.
 
         Returns:
-            Names of the tables that other processes kept from being joined.
+            Names of the tables that could not be compacted because of other processes.
         """
         busy = []
         for name in self.names():
             table = self._table(name)
-            del self._open[name]  # with what Lance holds in memory of every version it has met
+            del self._open[name]  # together with Lance's cache of every version it has read
             try:
                 with self._tables.writing(name):
                     self._join(name, table)
-                # What is forgotten is gone at once: only after what takes its place is on the disk.
+                # Old versions are deleted at once, so their replacement must be on disk first.
                 with self._tables.writing(name):
                     table.cleanup_old_versions(self._tables.kept)
             except BusyError:
@@ -529,13 +529,13 @@ class Store:
         table.optimize.optimize_indices()
 
     def _checked(self, name: str) -> Any:  # noqa: ANN401
-        """A table whose files are as they were written."""
+        """A table whose files match their checksums."""
         table = self._table(name)
         self.files(name).check(int(table.version))
         return table
 
     def _table(self, name: str) -> Any:  # noqa: ANN401
-        """A table as it is now, whoever changed it."""
+        """The current version of a table, whoever changed it."""
         with self._reading(name):
             if name in self._open:
                 self._open[name].checkout_latest()
@@ -550,7 +550,7 @@ class Store:
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[None]:
-        """Turn what the database says of a damaged table into one line that says what to do."""
+        """Convert the database's error about a damaged table to one line with advice."""
         try:
             with self._tables.reading():
                 yield
@@ -562,11 +562,11 @@ class Store:
             raise DataError(
                 f"{self._tables / name}: table cannot be read ({type(error).__name__}: {reason});"
                 f" if it is damaged, {self._tables.mend}"
-            ) from (None if self.shared else error)  # which may show an address with its signature
+            ) from (None if self.shared else error)  # since it may contain a URL with its signature
 
 
 def _files_of(fragment: Any) -> tuple[object, ...]:  # noqa: ANN401  (of Lance)
-    """Number of a part of a table, its files, and which of its rows are deleted."""
+    """Of a fragment of a table: its number, its files, and the deleted rows."""
     about = fragment.metadata.to_json()
     cut = about["deletion_file"]
     deleted = "" if cut is None else f"{cut['read_version']}-{cut['id']}"
@@ -574,7 +574,7 @@ def _files_of(fragment: Any) -> tuple[object, ...]:  # noqa: ANN401  (of Lance)
 
 
 def _indexed(name: str) -> tuple[str, ...]:
-    """Columns by which rows of a table are looked up, its key first."""
+    """Columns by which rows of a table are looked up, the key first."""
     return ("key", "sha256") if name == FILES else ("id",)
 
 

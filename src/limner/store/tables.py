@@ -40,13 +40,13 @@ class Checksums(Protocol):
     """Checksums of the files of one table."""
 
     def note(self) -> None:
-        """Note the files that are new since the last time, and forget those that are gone."""
+        """Record new files, and drop those that are gone."""
 
     def check(self, version: int | None) -> None:
-        """Make sure that all files of a version are as they were written."""
+        """Check that all files of a version are unchanged."""
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None if it has no checksum."""
+        """All files, and whether each is unchanged; None without a checksum."""
 
 
 class Unnoted:
@@ -79,7 +79,7 @@ class TableFiles:
         self._seen: tuple[int, ...] = ()
 
     def note(self) -> None:
-        """Note the files that are new since the last time, and forget those that are gone."""
+        """Record new files, and drop those that are gone."""
         known = self._noted()
         now = {name: known.get(name) or file_checksum(self._folder / name) for name in self._names()}
         self._sound |= now.keys() - known.keys()  # just written
@@ -92,7 +92,7 @@ class TableFiles:
         """Check all files of a version against their checksums; each is read once.
 
         Args:
-            version: version of the table, which will be read; None leaves the data out, of a table that is
+            version: version of the table to be read; None skips the data files, for a table that is only
                 opened.
         Raises:
             DataError: a file is damaged.
@@ -125,10 +125,10 @@ class TableFiles:
         return _NEWEST - int(Path(newest).stem), found
 
     def states(self) -> Iterator[tuple[Path, bool | None]]:
-        """All files, and whether each is as it was written; None if it has no checksum.
+        """All files, and whether each is unchanged; None without a checksum.
 
-        One that is noted and absent comes as well: as damaged where the table as it is now needs it, else
-        with None, since it may have been cleared away just before a kill.
+        A recorded file that is missing is included: as damaged if the current version needs it, else with
+        None, since it may have been removed just before a kill.
 
         Raises:
             DataError: the checksums themselves are damaged.
@@ -192,7 +192,7 @@ class TableFiles:
         """File → checksum.
 
         Raises:
-            DataError: the notes are damaged.
+            DataError: the list of checksums is damaged.
         """
         try:
             files = json.loads(unseal(self._notes.read_bytes(), self._notes, _HINT))["files"]
@@ -228,7 +228,7 @@ def unlinked(*paths: Path) -> None:
     for path in paths:
         if path.is_symlink():
             raise DataError(
-                f"{path}: a link to {path.readlink()}, and nothing in a library's folder is followed; put the"
+                f"{path}: a link to {path.readlink()}; links in a library's folder are not followed; put the"
                 " folder or file itself in its place"
             )
 
@@ -256,7 +256,7 @@ class Tables(Protocol):
         """Location of a table, for messages."""
 
     def address(self, name: str) -> str | Path:
-        """A table as Lance takes it."""
+        """Path or URL of a table for Lance."""
 
     def names(self) -> list[str]:
         """Names of all tables."""
@@ -307,10 +307,10 @@ class FolderTables(Tables):
 
     @override
     def address(self, name: str) -> Path:
-        """A table as Lance takes it.
+        """Path of a table for Lance.
 
         Raises:
-            DataError: it, or a folder of it, is a link.
+            DataError: the table or a parent folder is a link.
         """
         table = self._folder / f"{name}.lance"
         unlinked(self._folder, table, *(table / part for part in _PARTS))
@@ -448,7 +448,7 @@ class BucketTables(Tables):
                     raise
                 raise BusyError(
                     f"{self._at / name}: other processes write to it continuously; what was written before"
-                    " is kept; give the same command again"
+                    " is kept; run the same command again"
                 ) from None
 
     @override

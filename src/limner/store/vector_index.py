@@ -47,12 +47,12 @@ WANTED = 50
 QUERIES = 256
 """Number of queries for measuring the recall, and of those for choosing the parameters."""
 NEAR, FAR = 0.9, 0.5
-"""Cosines of queries with the vectors from which they are derived, half of them each."""
+"""Cosines of the queries with the vectors from which they are derived; half of the queries have each."""
 CANDIDATES = (1_000, 2_000, 4_000)
 """Numbers of vectors compared in full per text that are tried."""
 SMALLEST_PART, FEW_PARTS = 256, 16
 DRIFT = 0.01
-"""Share of the vectors by which a table may have grown or shrunk before all is measured again."""
+"""Share by which the number of vectors may have changed before everything is measured again."""
 STAGE = "search index"
 
 
@@ -67,8 +67,8 @@ def due(library: PictureStore) -> bool:
 def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], bool] = lambda: False) -> bool:
     """Build the search indices that are missing, and measure all of them.
 
-    Every index appears whole or not at all. What was built before a kill is kept; until all is measured the
-    library is searched as before.
+    Every index is built atomically. Finished ones are kept after a kill; until all are measured, the library
+    is searched as before.
 
     Args:
         library: open for writing.
@@ -107,8 +107,9 @@ def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], boo
 def parts_of(rows: int) -> int:
     """Number of partitions for so many vectors; 0 if comparing all of them is as fast.
 
-    They grow with the root, slowly: texts are so far from pictures that nearly all parts are looked into
-    anyway, and to put a vector into its part costs a comparison with the middle of each.
+    It grows only with the square root: text vectors are so far from picture vectors that nearly all
+    partitions are searched anyway, and assigning a vector to a partition costs a comparison with every
+    centre.
     """
     return max(isqrt(rows) // 16, min(FEW_PARTS, rows // SMALLEST_PART))
 
@@ -127,7 +128,7 @@ def _stale(library: PictureStore, space: str) -> bool:
 
 
 def queries_of(table: VectorTable) -> FloatArray:
-    """Queries (Q, D): random vectors with noise, far and near alternately; reproducible."""
+    """Queries (Q, D): random vectors with noise, alternately far and near; reproducible."""
     rng = np.random.default_rng(0)
     drawn = table.drawn(2 * QUERIES, rng)
     return around(drawn, rng)
@@ -221,13 +222,13 @@ class Answer:
 def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.bytes_]:
     """Ids of a random sample of the present pictures, ascending.
 
-    An id is the SHA-256 of a picture's content: those below a bound are as good as drawn by chance, the same
-    ones every time.
+    An id is the SHA-256 of a picture's content, so those below a bound are a random sample, and always the
+    same one.
 
     Args:
         store: the tables.
-        pictures: present ones.
-        size: size of the sample, about.
+        pictures: number of present pictures.
+        size: approximate size of the sample.
     """
     below = ""
     if pictures > size:
@@ -244,17 +245,17 @@ def survey(
     queries: FloatArray,
     wanted: int,
 ) -> tuple[Statistics, Answer]:
-    """One pass over all vectors of a space: their moments, the sample, and the exact answer to some queries.
+    """One pass over all vectors of a space: their moments, the sample, and the exact results of some queries.
 
-    The mean of the first block is taken off everything before the products, so that a narrow cone of vectors
-    loses no digits.
+    The mean of the first block is subtracted before the products, so that vectors in a narrow cone lose no
+    precision.
 
     Args:
         table: the vectors.
         sample: ids of the sample, ascending.
         gone: ids of the deleted pictures, ascending; their vectors do not count in the statistics.
         queries: (Q, D) float32 rows of unit length.
-        wanted: nearest vectors asked for, below `KEPT`.
+        wanted: number of nearest vectors, below `KEPT`.
     Raises:
         DataError: the table is damaged.
     """

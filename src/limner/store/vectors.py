@@ -42,7 +42,7 @@ A larger one wakes threads that keep spinning and so block cores for the next pa
 SMALLEST_STD = 1e-6
 """Standard deviation of a text's cosines below which they are equal up to rounding, and it counts as 0."""
 _PLACES, _MASK, _SCALE, _ABOVE = 13, np.int32(-0x70002000), np.float32(2.0**112), 65536.0
-"""Of float16 in float32: how far bits move, which are its own, what its exponent lacks, its infinity."""
+"""For converting float16 to float32: shifts, bits, missing exponent and infinity."""
 _FORMAT = 1
 
 
@@ -194,7 +194,7 @@ def vectors_of(table: str, column: Any, ids: RawIds, dim: int) -> HalfArray:  # 
         raise NumericsError(
             f"{table}: the vector of picture {text_of(ids[first : first + 1])[0][:12]} is not finite or all"
             f" zeros ({counted(int((~good).sum()), 'vector')} of a block); 'limner verify LIBRARY --repair'"
-            " takes it out, 'limner index' makes it again"
+            " removes it, 'limner index' computes it again"
         )
     return vectors
 
@@ -236,8 +236,8 @@ def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
 
     Args:
         matrix: (M, D) rows.
-        start: first.
-        stop: after the last.
+        start: first row.
+        stop: row after the last.
     Raises:
         NumericsError: a row is not finite.
     """
@@ -267,7 +267,7 @@ class Moments:
         Args:
             texts: (N, D) rows of unit length.
         Returns:
-            (N,) means and (N,) standard deviations; a spread that is only rounding is 0.
+            (N,) means and (N,) standard deviations; a deviation within rounding errors is 0.
         """
         expect("moments.of_cosines", texts=(texts, "N D"), mean=(self.mean, "D"))
         # waking threads takes longer than small products
@@ -282,14 +282,14 @@ class Moments:
 def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
     """Sums over rows of a space, from which its `Moments` follow; exact, so that the order does not matter.
 
-    Each number is rounded to a multiple of 2⁻¹⁸, which leaves all of float16 from 2⁻⁸ on as it is. Sums of a
-    block's products then stay below 2⁵³ in float64, those of 10⁸ rows below 2⁶³.
+    Each value is rounded to a multiple of 2⁻¹⁸, which leaves float16 values from 2⁻⁸ on unchanged. So sums of
+    a block's products stay below 2⁵³ in float64, and those of 10⁸ rows below 2⁶³.
 
     Args:
         matrix: (M, D) rows of length about 1.
-        rows: which of them count; None for all.
+        rows: rows that count; None for all.
     Returns:
-        (D + 1, D) their sum in units of 2⁻¹⁸, and that of their products in units of 2⁻³⁶.
+        (D + 1, D): the sum of the rows in units of 2⁻¹⁸, and that of their products in units of 2⁻³⁶.
     Raises:
         NumericsError: a row is not finite.
     """
@@ -309,7 +309,7 @@ def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
 
 
 def moments(total: IntArray, count: int) -> Moments:
-    """Moments of so many rows from their `sums`; zero of none.
+    """Moments of `count` rows from their `sums`; zeros if there are none.
 
     Args:
         total: (D + 1, D).

@@ -58,8 +58,8 @@ class Described(Record):
     """Words about a picture.
 
     Attributes:
-        captions: descriptions, in the order they are read.
-        keywords: without commas in them.
+        captions: descriptions, in reading order.
+        keywords: keywords, which contain no commas.
     """
 
     captions: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class ModelWords(Record):
     Attributes:
         model: name of the model.
         sentence: what the picture shows.
-        keywords: without commas in them.
+        keywords: keywords, which contain no commas.
     """
 
     model: str = Field(min_length=1)
@@ -130,18 +130,18 @@ def write_words(
     """Store the user's captions of a picture, and flush them to the disk.
 
     Args:
-        library: that holds it.
+        library: library that contains it.
         picture: its id.
         words: new captions, which may be empty; None restores those of the files and of a model.
         sentences: encoders of the library's spaces of captions, see `limner.store.write.sentences_of`.
     Raises:
-        DataError: no such picture, or another process is writing to the library.
-        CheckpointError: an encoder is not the one that the library's captions were encoded with.
+        DataError: the picture does not exist, or another process is writing to the library.
+        CheckpointError: the library's captions were encoded with another encoder.
     """
     store, used = library.store, _fitting(library, sentences)
     with library.writing():
         library.picture(picture)
-        # In this order a kill leaves what `mend` completes, or takes back.
+        # In this order, `mend` can complete or undo a write that was killed.
         if words is None:
             by_model = described_captions(store, [picture]).get(picture, ())
             captions = [*stated_captions(_files(store, picture)), *by_model]
@@ -165,7 +165,7 @@ def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
     Args:
         made: the spaces of the library.
     Raises:
-        LimnerError: as `limner.encoders.catalogue.sentence_encoder`.
+        LimnerError: see `limner.encoders.catalogue.sentence_encoder`.
     """
     return sentences_of(
         text_encoder() if CAPTIONS in made else None,
@@ -179,11 +179,11 @@ def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], s
     They replace those of another model, and are in effect unless the user wrote captions.
 
     Args:
-        library: that holds them.
+        library: library that contains them.
         found: id → words.
-        sentences: as for `write_words`.
+        sentences: see `write_words`.
     Raises:
-        DataError, CheckpointError: as `write_words`.
+        DataError, CheckpointError: see `write_words`.
     """
     store, used = library.store, _fitting(library, sentences)
     rows = [
@@ -192,7 +192,7 @@ def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], s
     ]
     said = {picture: model_captions(one.model_dump()) for picture, one in found.items()}
     with library.writing():
-        # In this order a kill leaves what `mend` completes.
+        # In this order, `mend` can complete a write that was killed.
         store.upsert(DESCRIPTIONS, pa.Table.from_pylist(rows, schema=DESCRIPTIONS_SCHEMA))
         _encode(library, _say(store, said), used)
         if rows and store.version(DESCRIPTIONS) % COMPACT_EDITS == 0:
@@ -203,11 +203,11 @@ def remove_descriptions(library: PictureStore, sentences: Sentences, model: str 
     """Remove captions by models; the number of pictures.
 
     Args:
-        library: that holds them.
-        sentences: as for `write_words`.
-        model: whose words; None for those of all.
+        library: library that contains them.
+        sentences: see `write_words`.
+        model: name of a model, to remove only its captions; None for all.
     Raises:
-        DataError, CheckpointError: as `write_words`.
+        DataError, CheckpointError: see `write_words`.
     """
     store, used = library.store, _fitting(library, sentences)
     if not store.has(DESCRIPTIONS):
@@ -216,7 +216,7 @@ def remove_descriptions(library: PictureStore, sentences: Sentences, model: str 
         rows = store.rows(DESCRIPTIONS, ["id", "model"])
         gone = [picture for picture, by in rows if model in (None, by)]
         for some in chunks(gone, _AT_ONCE):
-            # In this order a kill leaves what `mend` takes back.
+            # In this order, `mend` can undo a write that was killed.
             captions = _say(store, {picture: [] for picture in some})
             store.delete(DESCRIPTIONS, some)
             _encode(library, captions, used)
@@ -314,7 +314,7 @@ def _described(captions: Sequence[dict[str, str]]) -> Described:
 
 
 def _rows(words: Described) -> list[dict[str, str]]:
-    """As they are kept: each description once, keywords last and as one."""
+    """Rows as stored: each description once, keywords last and as one row."""
     told = dict.fromkeys(filter(None, map(plain, words.captions)))
     parts = (plain(part) for word in words.keywords for part in word.split(","))
     listed = ", ".join(dict.fromkeys(filter(None, parts)))

@@ -1,7 +1,7 @@
 """Writing of a batch: pictures first, then vectors, then files.
 
-The rows of `files` come last and are the mark that a file is done. A kill between the writes leaves work
-that the next run does again with the same result. It reads no files and runs no encoder.
+The rows of `files` are written last and mark that a file is done. If the process is killed between the
+writes, the next run does the work again, with the same result. It reads no files and runs no encoder.
 """
 
 from __future__ import annotations
@@ -98,12 +98,12 @@ def file_row(
         source: folder or list in which it was found.
         status: ok, skipped or deleted.
         size: bytes.
-        mtime_ns: as its status said when it was read; −1 never equals a real time, so that it is tried again.
+        mtime_ns: modification time when it was read; −1 never equals a real time, so that it is read again.
         sha256: SHA-256 of its content, "" if it could not be read.
         reason: reason for skipping it, or error in its metadata.
         words_key: key of the captions from outside the file.
         words: captions and other metadata.
-        stamp: as `limner.pictures.decode.stamp_of`; "" if it is not known.
+        stamp: see `limner.pictures.decode.stamp_of`; "" if unknown.
     """
     said = words if words is not None else Words()
     return {
@@ -161,10 +161,10 @@ def write_batch(
     Args:
         store: the tables.
         files: rows of `files`; of several for one path the last counts.
-        pixels: content hash → what it shows, at least for contents new to the library.
+        pixels: content hash → properties of the picture, at least for contents new to the library.
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
-        encoded: space → the pictures of which its table may hold a row.
+        encoded: space → pictures for which its table may have a row.
     """
     rows = {row["key"]: row for row in files}
     before = store.lookup(FILES, "key", rows, ["key", "sha256", "status"])
@@ -211,7 +211,7 @@ def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str])
     """All existing files of each picture, including those of a batch.
 
     A picture's paths and captions are those of all present files with its content, so that the result does
-    not depend on the order in which they came.
+    not depend on the order in which the files were found.
     """
     stored = store.lookup(FILES, "sha256", pictures)
     present = [row for row in stored if row["key"] not in rows] + list(rows.values())
@@ -232,8 +232,8 @@ def _picture(
     *,
     captions: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """One row of `pictures` from its files, its pixels where they were read, its row so far, and its
-    captions.
+    """Build one row of `pictures`, with its caption row, from its files, its pixels if they were read, and
+    its previous row.
     """
     if known is None and pixels is None:
         raise DataError(f"library: picture {sha} has files but no row; {MEND}")
@@ -256,9 +256,7 @@ def _picture(
 def _counting(
     store: Store, holders: Mapping[str, list[FileRow]]
 ) -> dict[str, tuple[list[FileRow], list[dict[str, str]]]]:
-    """Picture → its files, and the captions that count: what the user wrote, else what the files and a
-    model say.
-    """
+    """Picture → its files, and the captions in effect: the user's, else those of the files and of a model."""
     own, described = own_captions(store, holders), described_captions(store, holders)
     return {
         sha: (
@@ -326,8 +324,8 @@ def sentences_of(english: TextEncoder | None, multilingual: SentenceEncoder | No
     """Encoders of captions, with their languages.
 
     Args:
-        english: makes the space "captions", of all languages if there is no other.
-        multilingual: makes the space "multilingual" of captions in all languages that it reads.
+        english: encoder of the space "captions", which gets all languages if there is no other.
+        multilingual: encoder of the space "multilingual", for captions in all languages that it reads.
     """
     found: Sentences = {}
     if english is not None:
@@ -365,9 +363,9 @@ def encode_captions(
         library: its table of the space exists, and its settings hold the shares of languages.
         space: captions or multilingual.
         encoder: encoder of the caption texts.
-        reads: languages that it reads; captions in others do not enter. None for all.
-        progress: told of every picture encoded.
-        stopped: asked between batches; True ends early.
+        reads: languages that it reads; captions in others are ignored. None for all.
+        progress: called for every encoded picture.
+        stopped: function called between batches; True ends the work.
     """
     shares = library.settings.languages
 

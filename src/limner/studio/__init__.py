@@ -1,1 +1,1 @@
-"""The studio: storyboards made and changed in a browser, and the REST interface behind them."""
+"""The studio: a web application for making and editing storyboards, and its REST API."""

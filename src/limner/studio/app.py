@@ -1,6 +1,6 @@
-"""The studio as a web application: its parts put together, its pages, and its server.
+"""The studio as a web application: puts its parts together, and serves its pages.
 
-What requests do is in `limner.studio.routes`.
+The requests are implemented in `limner.studio.routes`.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ PAGES = {"/": "index.html", "/library": "library.html", "/projects/{project}": "
 
 
 def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
-    """The application, without the guard that `limner.server.security` puts around it.
+    """Create the application, without the access control of `limner.server.security`.
 
     Args:
-        studio: what it works with.
-        token: whether the guard wants one, for the description of the interface.
+        studio: what the routes work with.
+        token: whether requests need a token, for the description of the API.
     """
 
     @asynccontextmanager
@@ -65,7 +65,7 @@ def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
         title="limner studio",
         version=limner_version(),
         summary="Illustrate texts with pictures from your own collection.",
-        docs_url=None,  # those pages load scripts from elsewhere; ours is in `limner.studio.interface`
+        docs_url=None,  # FastAPI's own pages load scripts from the web; ours is in `limner.studio.interface`
         redoc_url=None,
         openapi_url="/openapi.json",
         lifespan=lifespan,
@@ -96,7 +96,7 @@ def _page(path: str, name: str) -> Callable[[], HTMLResponse]:
 
 
 class _Static(StaticFiles):
-    """Files that browsers ask about each time: after an update nobody sees old ones."""
+    """Static files that browsers revalidate each time, so that no outdated file is used after an update."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -110,17 +110,17 @@ _FORMATS: dict[str, TextFormat] = {suffix: kind for suffix, kind in SUFFIXES.ite
 def opened(
     file: Path, workshop: Workshop, note: Callable[[str], None], *, allow_outside: bool = False
 ) -> str:
-    """Id of the project of a text file.
+    """Open the project of a text file, or create it; returns its id.
 
     Args:
-        file: Markdown, HTML or plain text, by its suffix; or a Word document or a PDF, by its content, whose
-            words become Markdown. Pictures in it are kept as choices where the library holds them.
-        workshop: where it is looked for, and made.
-        note: receives what the person should know, a line each.
+        file: Markdown, HTML or plain text, by its extension; or a Word document or a PDF, by its content,
+            which is converted to Markdown. Pictures in it that are in the library are kept at their steps.
+        workshop: projects to search for it; a new one is created there.
+        note: called with each line that the user should read.
         allow_outside: whether the text may show any file of this machine.
     Raises:
-        LimnerError: as `limner.text.read.read_story_report`; a JSON story, which the studio cannot edit as
-            text.
+        LimnerError: see `limner.text.read.read_story_report`; or the file is a JSON story, which the studio
+            cannot edit as text.
     """
     kind = _FORMATS.get(file.suffix.lower())
     try:
@@ -134,7 +134,7 @@ def opened(
     if is_container(data):
         document = as_markdown(read_story_report(file, elsewhere=allowed), library)
         kind, text = document.format, document.text
-        note(f"{file.name}: its words are edited as Markdown from now on")
+        note(f"{file.name}: converted to Markdown, in which you edit it from now on")
         for line in document.notes:
             note(line)
     elif kind is None:
@@ -165,13 +165,13 @@ WARMING_S = 30
 
 
 def _warm(engine: Engine) -> None:
-    """Load what the first text would have to wait for."""
+    """Load what the first text needs, so that it does not have to wait."""
     READER.read("A text.")
     engine.warm()
 
 
 def _wait_for(warming: threading.Thread) -> None:
-    """An interpreter that ends below a thread in torch aborts."""
+    """Wait for a thread: the interpreter aborts if it exits while a thread runs in torch."""
     if warming.is_alive():
         warming.join(WARMING_S)
 
@@ -197,23 +197,23 @@ def serve_studio(
     """Serve the studio of a library until Ctrl-C.
 
     Args:
-        library: its folder or address.
-        projects: folder of the projects; as `limner.studio.projects.projects_folder` unless given.
+        library: folder or URL of the library.
+        projects: folder of the projects. Default: see `limner.studio.projects.projects_folder`.
         host: address to listen on.
-        port: to listen on; None for the usual one, or any that is free.
-        token: that visitors must bring, in place of a random one.
-        no_token: True lets all in who reach it.
+        port: port; None for the default one or, if that is taken, any free one.
+        token: token of your own instead of a random one.
+        no_token: whether everyone who can reach the port may use the studio.
         model: folder of a trained run, or None.
         metric: folder of a trained same-document metric, or None.
-        weights: as of ``limner index --weights``, for words and for folders that are added.
-        device: what computes, see `limner.devices.device_of`.
-        text: to open a project of, or None.
-        allow_outside: as of `opened`.
+        weights: see ``limner index --weights``; for searches and for folders that are added.
+        device: see `limner.devices.device_of`.
+        text: text file to open as a project, or None.
+        allow_outside: see `opened`.
         browser: whether to open the user's browser.
-        note: receives what the person should know of the text, a line each.
-        ready: receives the address once the server answers.
+        note: called with each line that the user should read.
+        ready: called with the URL once the server responds.
     Raises:
-        LimnerError: as `Engine`, `token_of`, `bind` and `opened`.
+        LimnerError: see `Engine`, `token_of`, `bind` and `opened`.
     """
     token = token_of(token, wanted=not no_token, alone=is_loopback(host))
     engine = Engine(library, model=model, metric=metric, weights=weights, device=checked_device(device))

@@ -1,7 +1,7 @@
-"""Pictures that are brought in a browser: kept in the library's own folder, a folder of its own per batch.
+"""Uploaded pictures, stored in the library's folder; each batch has a folder of its own.
 
-The folder is the record of the batch: taking the batch back moves it to the trash, whole. Names from outside
-are taken apart and made anew, so that none of them can lead out of it; content is opened before it is kept.
+Undoing an upload moves its folder to the trash. File names from outside are reduced to safe ones, so that
+none can lead out of the folder; files are opened as pictures before they are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PICTURES, TRASH = "pictures", "trash"
 FILE_BYTES = 128 * 2**20
 BATCH_FILES, BATCH_BYTES = 10_000, 40 * 2**30
 SPARE_BYTES = 2**30
-"""Room that is left on the disk."""
+"""Disk space that must stay free."""
 LISTED = 2_000
 _BATCH = re.compile(r"\d{8}-\d{6}-[0-9a-f]{6}")
 _MOST_PARTS, _MOST_BYTES = 6, 120
@@ -37,12 +37,12 @@ _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
 class Arrived(Record):
-    """What became of a file.
+    """Result of uploading a file.
 
     Attributes:
         picture: id of its content.
-        name: that it has in the library; of a picture that was there before, "".
-        state: kept, or there before and so not kept twice.
+        name: its name in the library; "" if the picture was there before.
+        state: stored, or already in the library and so not stored again.
     """
 
     picture: str
@@ -51,12 +51,12 @@ class Arrived(Record):
 
 
 class UploadBatch(Record):
-    """Pictures that were brought together.
+    """Pictures that were uploaded together.
 
     Attributes:
         batch: its id.
-        brought_at: when, UTC.
-        files: how many.
+        brought_at: time of the upload, UTC.
+        files: number of files.
     """
 
     batch: str
@@ -72,12 +72,12 @@ class UnknownBatchError(DataError):
     """
 
     def __init__(self, batch: str) -> None:
-        super().__init__(f"no batch {batch[:40]!r} of pictures; it was taken back, or never held any")
+        super().__init__(f"no batch {batch[:40]!r} of pictures; it was undone, or contains none")
 
 
 @dataclass
 class _Open:
-    """A batch that files are still added to."""
+    """An upload batch to which files are still added."""
 
     digests: set[str] = field(default_factory=set)
     files: int = 0
@@ -85,40 +85,40 @@ class _Open:
 
 
 class Arrivals:
-    """The pictures that were brought into one library."""
+    """The uploaded pictures of one library."""
 
     def __init__(self, library: Path) -> None:
-        """Use the folders of a library, made when they are needed.
+        """Use the library's folders; they are created when needed.
 
         Args:
-            library: its folder.
+            library: folder of the library.
         """
         self.folder, self.trash = library / PICTURES, library / TRASH
         self._open: dict[str, _Open] = {}
         self._lock = threading.Lock()
-        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)  # each holds a picture
+        self._room = threading.BoundedSemaphore(os.cpu_count() or 1)  # each contains a picture
 
     def begin(self) -> str:
-        """Id of a new batch."""
+        """Start a new batch; returns its id."""
         batch = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
         self._open[batch] = _Open()
         return batch
 
     def add(self, batch: str, name: str, data: bytes, known: Container[str]) -> Arrived:
-        """Keep a picture, unless it is there already.
+        """Store a picture, unless the library already has it.
 
         Args:
-            batch: that it belongs to.
-            name: of the file, with the folders that were chosen with it; it is made safe.
-            data: of the file.
-            known: ids of the pictures of the library.
+            batch: id of its batch.
+            name: name of the file, with the folders that were chosen with it; it is made safe.
+            data: content of the file.
+            known: ids of the library's pictures.
         Raises:
-            UnknownBatchError: it was taken back, or is none.
-            DataError: it is no picture, or too much.
+            UnknownBatchError: the batch was undone, or does not exist.
+            DataError: it is not a picture, or it exceeds a limit.
         """
         held, parts = self._held(batch), safe_parts(name)
         if len(data) > FILE_BYTES:
-            raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be brought here")
+            raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be uploaded")
         suffix = Path(parts[-1]).suffix.lower()
         if os.fsencode(suffix) not in PICTURE_SUFFIXES:
             raise DataError(f"{parts[-1]}: not the name of a picture; expected one such as {parts[-1]}.jpg")
@@ -144,7 +144,7 @@ class Arrivals:
         """Folder of a batch.
 
         Raises:
-            UnknownBatchError: it holds no picture, or no such batch is there.
+            UnknownBatchError: it contains no picture, or does not exist.
         """
         place = self.folder / batch
         if not _BATCH.fullmatch(batch) or not place.is_dir():
@@ -152,7 +152,7 @@ class Arrivals:
         return place
 
     def listed(self) -> list[UploadBatch]:
-        """All batches, the latest first."""
+        """All batches, latest first."""
         if not self.folder.is_dir():
             return []
         names = sorted(
@@ -172,10 +172,10 @@ class Arrivals:
         ]
 
     def discard(self, batch: str) -> None:
-        """Move a batch to the trash; nothing is destroyed.
+        """Move a batch to the trash; nothing is deleted.
 
         Raises:
-            UnknownBatchError: no such batch is there.
+            UnknownBatchError: the batch does not exist.
         """
         place = self.place(batch)
         self.trash.mkdir(exist_ok=True)
@@ -184,10 +184,10 @@ class Arrivals:
         sync_folder(self.folder)
 
     def _held(self, batch: str) -> _Open:
-        """A batch that can be added to; one that was begun before the studio was started again goes on.
+        """A batch to which files can be added, even if it was started before the studio was restarted.
 
         Raises:
-            UnknownBatchError: it was taken back, holds no picture yet, or is none.
+            UnknownBatchError: it was undone, contains no picture yet, or does not exist.
         """
         with self._lock:
             if batch not in self._open:
@@ -207,16 +207,16 @@ class Arrivals:
         self.folder.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.folder).free
         if free - size < SPARE_BYTES:
-            raise DataError(f"{self.folder}: {free // 2**20:,} MB are left on the disk; make room first")
+            raise DataError(f"{self.folder}: {free // 2**20:,} MB of disk space left; free some space first")
 
 
 def safe_parts(name: str) -> list[str]:
-    r"""A name from outside as the names of folders and of a file that every system takes.
+    r"""Convert a name from outside into names of folders and a file that every system accepts.
 
     Args:
-        name: parts with ``/`` or ``\`` between them; of many the last ones count.
+        name: parts separated by ``/`` or ``\``; if there are too many, only the last are used.
     Raises:
-        DataError: nothing of it can be a name.
+        DataError: no part of it can be used as a name.
     """
     parts = [_safe(part) for part in re.split(r"[/\\]", name)]
     kept = [part for part in parts if part][-_MOST_PARTS:]
@@ -226,7 +226,7 @@ def safe_parts(name: str) -> list[str]:
 
 
 def _safe(part: str) -> str:
-    """Letters, digits, spaces and some signs of a name; "" where none are left."""
+    """Letters, digits, spaces and some other characters of a name; "" if none are left."""
     part = unicodedata.normalize("NFC", part)
     kept = "".join(one if one.isalnum() or one in " -_.,()&+'’" else "_" for one in part).strip(" .")
     kept = f"_{kept}" if _DEVICES.match(kept) else kept
@@ -239,7 +239,7 @@ def _safe(part: str) -> str:
 
 
 def _free(target: Path) -> Path:
-    """A path that no file has: the target, or with a number behind its name."""
+    """A free path: the target, or the target with a number added to its name."""
     number, found = 1, target
     while found.exists():
         number += 1
@@ -248,11 +248,11 @@ def _free(target: Path) -> Path:
 
 
 class Folder(Record):
-    """A folder of this machine, for choosing one.
+    """A folder of this machine, to choose from.
 
     Attributes:
         name: of the folder.
-        path: whole.
+        path: absolute path.
     """
 
     name: str
@@ -260,12 +260,12 @@ class Folder(Record):
 
 
 class FolderList(Folder):
-    """A folder and those in it.
+    """A folder and its subfolders.
 
     Attributes:
-        parent: path of the folder that it lies in; None at the top.
-        folders: in it by name, hidden ones left out; 2,000 at most.
-        pictures: number of files in it that are pictures by name.
+        parent: path of its parent folder; None for the root.
+        folders: its subfolders by name, without hidden ones; 2,000 at most.
+        pictures: number of files in it with the extension of a picture.
     """
 
     parent: str | None
@@ -274,12 +274,12 @@ class FolderList(Folder):
 
 
 def list_folder(path: str = "") -> FolderList:
-    """Folders in a folder of this machine.
+    """List the subfolders of a folder of this machine.
 
     Args:
-        path: whole path; "" for the user's own folder.
+        path: absolute path; "" for the user's home folder.
     Raises:
-        DataError: it is not there, or cannot be listed.
+        DataError: it does not exist, or cannot be listed.
     """
     try:
         place = Path(path).expanduser() if path else Path.home()
@@ -317,5 +317,5 @@ def list_folder(path: str = "") -> FolderList:
 
 
 def _shown(name: str) -> str:
-    """Text that JSON can hold: odd bytes of a name are written as escapes."""
+    """Text that JSON can hold: undecodable bytes of a name are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,6 +1,6 @@
-"""What a user can do to a project: what it makes of its state, and which steps it concerns.
+"""Edits of a project: the state that each leads to, and the steps that it affects.
 
-Pure: a state in, a state out; the steps concerned are still to be chosen for or explained anew.
+Pure functions from state to state; the affected steps are chosen or explained again elsewhere.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ GONE = frozenset(
     {"decoder", "beam_width", "context", "occasion_weight", "pinned_weight"}
     | {"pair_weight", "pair_space", "pair_evidence", "pair_walk"}
 )
-"""Options that projects of earlier versions hold and that nothing asks for any more."""
+"""Options stored in projects of earlier versions that no longer exist."""
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
-    """Refuse what would keep a server busy, and what has edits of its own."""
+    """Refuse options that would overload a server, or that have edits of their own."""
     if options.pins or options.bans:
         raise ValueError("pins and bans are edits of their own, not options")
     for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
@@ -68,29 +68,28 @@ Options = Annotated[BoardOptions, AfterValidator(_bounded)]
 
 
 def _still_there(raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-    """Something with saved options, without what they no longer have."""
+    """A record with saved options, without those that no longer exist."""
     if not isinstance(raw, dict) or not isinstance(saved := raw.get("options"), dict):
         return raw
     kept = {name: value for name, value in saved.items() if name not in GONE}
     if kept.get("candidates", 0) is None:
-        del kept["candidates"]  # once the word for as many as usual
+        del kept["candidates"]  # an earlier name of the default
     return raw | {"options": kept}
 
 
 class Offer(OfStep):
-    """What a picture was offered for: a step, counted from 0, of one revision."""
+    """The list in which a picture was offered: a step, counted from 0, and a revision."""
 
     revision: int
 
 
 class Choose(OfStep):
-    """Show this picture at a step, and keep it there.
+    """Show a picture at a step, and lock it.
 
     Attributes:
-        picture: of the library.
-        seen: candidates the user had in view, best first; the server knows the last strip it sent.
-        offer: what these were offered for; refused where the project has moved on. None for a picture that
-            comes from elsewhere.
+        picture: id of a picture of the library.
+        seen: candidates in view, best first; the server knows the last list that it sent.
+        offer: the list of candidates; refused if it is no longer current. None for a picture from elsewhere.
     """
 
     kind: Literal["choose"]
@@ -106,24 +105,24 @@ class Choose(OfStep):
 
 
 class Fix(OfStep):
-    """Fix or free a step.
+    """Lock or unlock a step.
 
-    lock keeps what it shows now; blank shows nothing; unlock leaves what it shows open to later choices, and
-    chooses for a blank at once; lock-others keeps what all other steps show.
+    lock keeps the current picture; blank keeps the step without one; unlock lets later choices change it, and
+    at once chooses a picture for a blank; lock-others locks all other steps.
     """
 
     kind: Literal["lock", "unlock", "blank", "lock-others"]
 
 
 class Relation(OfStep):
-    """Ask that a step's picture stands in a relation to its text; None asks for none."""
+    """Choose a picture with a given coherence relation to the step's text; None removes the condition."""
 
     kind: Literal["relation"]
     relation: RelationName | None
 
 
 class Swap(Record):
-    """Exchange what two steps show, and keep both."""
+    """Swap the pictures of two steps, and lock both."""
 
     kind: Literal["swap"]
     a: Position
@@ -131,17 +130,19 @@ class Swap(Record):
 
 
 class Ban(Record):
-    """Never show a picture here (ban), letting go steps locked to it; or allow it again (unban)."""
+    """Never show a picture in this project (ban), unlocking the steps that show it; or allow it again
+    (unban).
+    """
 
     kind: Literal["ban", "unban"]
     picture: PictureId
 
 
 class Again(Record):
-    """Choose anew for all free steps, so that they go with those that are locked.
+    """Choose again for all unlocked steps, given the locked ones.
 
     Attributes:
-        steps: those whose new picture is taken, the others stay as they are; None for all.
+        steps: steps whose new picture is accepted, while the others stay as they are; None for all.
     """
 
     kind: Literal["again"]
@@ -149,11 +150,11 @@ class Again(Record):
 
 
 class SetOptions(Record):
-    """Illustrate by other options; those that are not named get their defaults.
+    """Choose again with other options; options that are not given get their defaults.
 
     Attributes:
-        options: the new ones.
-        steps: as of `Again`.
+        options: the new options.
+        steps: see `Again`.
     """
 
     kind: Literal["options"]
@@ -162,19 +163,19 @@ class SetOptions(Record):
 
 
 class Retitle(Record):
-    """Name the project."""
+    """Rename the project."""
 
     kind: Literal["retitle"]
     title: Title
 
 
 class Retext(Record):
-    """Replace the text; steps whose words stay keep their pictures, and what was fixed for them.
+    """Replace the text; steps whose words do not change keep their pictures and locks.
 
     Attributes:
-        text: the new one.
-        format: how to read it; None as before.
-        by: what one step is; as before where it is not sent.
+        text: the new text.
+        format: its format; None for that of the old text.
+        by: what one step is; if not given, as before.
     """
 
     kind: Literal["retext"]
@@ -213,15 +214,17 @@ class State(Constraints):
     """A project at one point of its history.
 
     Attributes:
-        revision: that made it.
+        revision: the revision that created it.
         time: when, UTC.
-        edit: what made it; None for the creation. The text of a retext is left out: `text` holds it.
+        edit: the edit that created it; None for a new project. The text of a retext is omitted, as `text` has
+            its hash.
         title: of the project.
         text: hash of the text.
         format, by: how the text is read; None of `by` means explicit steps, else paragraphs.
-        options: how it is illustrated.
+        options: storyboard options.
         board: hash of the storyboard.
-        notes: what was left out when the text was read, and what could not be kept, one line each.
+        notes: what was left out when the text was read, and which locks or pictures could not be kept, one
+            line each.
     """
 
     revision: int = Field(ge=1)
@@ -238,7 +241,7 @@ class State(Constraints):
     @model_validator(mode="before")
     @classmethod
     def _earlier(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-        """States of earlier versions, whose options say more, are read as far as they still count."""
+        """Read a state of an earlier version, ignoring options that no longer exist."""
         raw = _still_there(raw)
         return raw | {"edit": _still_there(raw.get("edit"))} if isinstance(raw, dict) else raw
 
@@ -249,15 +252,15 @@ def read_text(
     by: Segmentation | None,
     progress: Progress | None = None,
 ) -> Reading:
-    """Cut a text into steps, as many as a studio can show, in a process that is ended when it takes too long.
+    """Divide a text into steps, up to the studio's limit, in a process that is killed if it takes too long.
 
     Args:
         text: the text.
-        format: how to read it.
+        format: its format.
         by: what one step is.
-        progress: as of `limner.text.worker.ReaderProcesses.read`.
+        progress: see `limner.text.worker.ReaderProcesses.read`.
     Raises:
-        DataError: as `limner.text.worker.ReaderProcesses.read`, or too many steps.
+        DataError: see `limner.text.worker.ReaderProcesses.read`; or there are too many steps.
     """
     reading = READER.read(text, format=format, by=by, progress=progress)
     checked_length(reading.story)
@@ -265,13 +268,13 @@ def read_text(
 
 
 class MarkdownDocument(Record):
-    """A Word document or a PDF as Markdown.
+    """A Word document or a PDF converted to Markdown.
 
     Attributes:
-        text: its words.
-        format: how to read them.
+        text: the Markdown.
+        format: its format.
         given: 0-based step → picture of the library that the document shows there.
-        notes: what is in no step, and what became of the pictures, one line each.
+        notes: what is in no step, and what happened to the pictures, one line each.
     """
 
     text: str
@@ -283,33 +286,35 @@ class MarkdownDocument(Record):
 def as_markdown(
     reading: Reading, library: PictureStore, progress: Progress | None = None
 ) -> MarkdownDocument:
-    """A document that was read, as Markdown that the studio can edit.
+    """Convert a document to Markdown that the studio can edit.
 
     Args:
         reading: the document; its pictures are files.
-        library: of which its pictures are kept.
-        progress: as of `read_text`.
+        library: library in which its pictures are looked up.
+        progress: see `read_text`.
     Raises:
-        DataError: as `limner.text.worker.ReaderProcesses.read`.
+        DataError: see `limner.text.worker.ReaderProcesses.read`.
     """
     story = reading.story
     text = words_of(without_pictures(story))
     shown = shown_by(story, library)
     told, given = pictures_told(shown), shown.inside
     if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
-        told, given = ["as Markdown it has other steps, so that its own pictures are not kept"], {}
+        told, given = ["as Markdown it has other steps, so its own pictures are not kept at their steps"], {}
     lines = [*reading.summary(), *(f"{reading.file}: {line}" for line in told)]
     return MarkdownDocument(text=text, given=given, notes=tuple(lines))
 
 
 def pictures_told(shown: GivenPictures) -> list[str]:
-    """What became of the pictures that a text shows and the library does not hold, one line each."""
-    outside = (f"step {n + 1} shows a picture outside the library; one is chosen" for n in shown.outside)
+    """Notes on pictures that a text shows but the library does not contain, one line each."""
+    outside = (
+        f"step {n + 1} shows a picture that is not in the library; limner chooses one" for n in shown.outside
+    )
     return [*shown.notes, *outside]
 
 
 def checked_length(story: Story) -> Story:
-    """The story, if it has no more steps than a studio can show.
+    """Check that a story has no more steps than the studio allows; returns the story.
 
     Raises:
         DataError: it has more.
@@ -317,14 +322,14 @@ def checked_length(story: Story) -> Story:
     count = len(story.steps)
     if count > MAX_STEPS:
         raise DataError(
-            f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; cut it by larger"
-            " parts, such as headings, or bring it in pieces"
+            f"the text has {count:,} steps, at most {MAX_STEPS:,} are illustrated here; divide it by larger"
+            " parts, such as headings, or split the text"
         )
     return story
 
 
 def named(story: Story) -> str:
-    """A name for a project: the title of its text, or its first words."""
+    """Title for a project: that of its text, or the first words."""
     if story.title.strip():
         return story.title.strip()[:200]
     words = " ".join(story.steps[0].text.split())
@@ -332,15 +337,15 @@ def named(story: Story) -> str:
 
 
 def changed(state: State, edit: Edit, board: Board, library: Illustrator) -> State:
-    """The state after one edit.
+    """The state after an edit.
 
     Args:
-        state: as it was.
-        edit: what to change; of a new text, only the text itself is taken here, see `carried`.
-        board: that the user saw.
-        library: that is asked.
+        state: the state before it.
+        edit: the edit; of a retext only the text itself is applied here, see `carried`.
+        board: the storyboard that the user saw.
+        library: the library.
     Raises:
-        DataError: a step or picture that is not there.
+        DataError: the step or picture does not exist.
     """
     steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, OfStep) else ()
     for step in steps:
@@ -349,19 +354,19 @@ def changed(state: State, edit: Edit, board: Board, library: Illustrator) -> Sta
         library.catalogue.pictures([edit.picture])
     if isinstance(edit, TakePicture | OrderPictures | Frame):
         first, was = shown_first(edit, board), board.steps[edit.step]
-        # What is set beside a picture, or said of it, is meant for that picture.
+        # Crops and captions belong to the picture for which they were made.
         if first != board.shown[edit.step] or was.origin != "given":
             return state.model_copy(update={"pins": {**state.pins, edit.step: first}})
     return state.model_copy(update=_changes(state, edit, board))
 
 
 def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
-    """Fields of the state that an edit sets anew."""
+    """Fields of the state that an edit changes."""
     pins, relations = dict(state.pins), dict(state.relations)
     fields: dict[str, object] = {"pins": pins, "relations": relations}
     shown = board.shown
     if isinstance(edit, Choose | Ban):
-        # The latest word counts: whoever puts a banned picture somewhere wants it back.
+        # The latest edit counts: choosing a banned picture allows it again.
         banned = (edit.picture,) if edit.kind == "ban" else ()
         fields["bans"] = (*(one for one in state.bans if one != edit.picture), *banned)
     match edit:
@@ -393,14 +398,14 @@ def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
 
 
 def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], frozenset[int]]:
-    """Steps that an edit concerns; all others stay as they are.
+    """Steps that an edit affects; all others stay as they are.
 
     Args:
-        edit: no retext: see `carried`.
-        state: after it.
-        board: before it.
+        edit: any edit but a retext, for which see `carried`.
+        state: the state after it.
+        board: the storyboard before it.
     Returns:
-        Steps to be chosen for anew, and steps whose picture is known but explained anew.
+        Steps to choose again, and steps whose picture is given but must be explained again.
     """
     shown = board.shown
     match edit:
@@ -427,7 +432,7 @@ def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], f
 
 
 def moved(before: Story, after: Story) -> dict[int, int]:
-    """Steps of one story whose words are in another: their places there."""
+    """New positions of the steps of one story whose words are in another."""
     old, new = ([(step.title, step.text) for step in story.steps] for story in (before, after))
     found: dict[int, int] = {}
     for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
@@ -436,7 +441,7 @@ def moved(before: Story, after: Story) -> dict[int, int]:
 
 
 def followed(state: State, moved: Mapping[int, int]) -> State:
-    """What was fixed, moved with its steps; of steps that are one now, the first that shows something."""
+    """Locks, moved with their steps; of merged steps, the first that shows a picture counts."""
     fixed: dict[str, dict[int, object]] = {"pins": {}, "relations": {}, "given": {}}
     for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given)):
         for step in sorted(own.keys() & moved.keys()):
@@ -446,25 +451,25 @@ def followed(state: State, moved: Mapping[int, int]) -> State:
 
 
 def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
-    """What was fixed, moved to where the same words are now."""
+    """Locks, moved to the steps that have the same words in a new text."""
     lost = sum(step not in moved for step in state.pins)
     notes = list(reading.summary())
     if lost:
-        notes.append(f"{lost} locked or blank steps are free now: their words have changed")
+        notes.append(f"{lost} locked or blank steps were unlocked, because their words have changed")
     return followed(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
 def rebased(edit: Edit, before: State, board: Board, now: State, fresh: Board) -> Edit | None:
-    """An edit that was meant for an earlier state, for the current one.
+    """Convert an edit of an earlier state into one of the current state.
 
     Args:
-        edit: it.
-        before: the state that it was meant for.
-        board: its storyboard.
-        now: the current one.
-        fresh: its storyboard.
+        edit: the edit.
+        before: the state for which it was made.
+        board: the storyboard of that state.
+        now: the current state.
+        fresh: the current storyboard.
     Returns:
-        the edit, of the same steps where they are now; None where something that it concerns has changed.
+        The edit with the current positions of its steps; None if something that it affects has changed.
     """
     places = moved(board.story, fresh.story)
     same = {old for old, new in places.items() if _is_at(before, board, old) == _is_at(now, fresh, new)}
@@ -493,14 +498,14 @@ def rebased(edit: Edit, before: State, board: Board, now: State, fresh: Board) -
 
 
 def _is_at(state: State, board: Board, step: int) -> tuple[object, ...]:
-    """What is fixed and shown at a step."""
+    """What a step shows and whether it is locked."""
     shown = board.steps[step]
     fixed = (step in state.pins, state.pins.get(step), state.relations.get(step), state.given.get(step))
     return (*fixed, tuple(picture.id for picture in shown.pictures), shown.framing)
 
 
 def _reading(state: State) -> tuple[object, ...]:
-    """How a text is read and illustrated."""
+    """Settings with which a text is read and illustrated."""
     return state.format, state.by, state.options, state.bans
 
 
@@ -508,4 +513,4 @@ def check_step(step: int, board: Board) -> None:
     """Refuse a step that the storyboard does not have."""
     if not 0 <= step < len(board.steps):
         there = counted(len(board.steps), "step")
-        raise DataError(f"no step {step}: the text has {there}, counted from 0 here")
+        raise DataError(f"no step {step}: the text has {there}, counted from 0")

@@ -1,6 +1,6 @@
-"""The library that a studio works on, loaded once and again whenever it was indexed anew.
+"""The library that a studio uses: loaded once, and reloaded when it has been indexed.
 
-Requests ask for the current illustrator and keep it to their end. It decides nothing.
+A request gets the current illustrator and keeps it until it ends.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ def made(
     as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """Illustrate a story; bans and given pictures that the library no longer holds are passed over.
+    """Illustrate a story, ignoring bans and given pictures that are no longer in the library.
 
-    A step fixed to such a picture is left blank: who keeps a storyboard puts back what stood there.
+    A step locked to such a picture is left blank; the caller restores what it showed.
 
     Args:
         asked: the library.
         story: the text.
-        options: how.
-        constraints: what is fixed.
-        held: 0-based step → picture, or None for a blank, that stays though nobody fixed it.
-        as_it_is: as of `Illustrator.board`.
-        progress: as of `Illustrator.board`.
+        options: storyboard options.
+        constraints: locks, relations and bans.
+        held: 0-based step → picture, or None for a blank, that stays although the step is not locked.
+        as_it_is: see `Illustrator.board`.
+        progress: see `Illustrator.board`.
     Raises:
-        LimnerError: as `Illustrator.options` and `Illustrator.board`.
+        LimnerError: see `Illustrator.options` and `Illustrator.board`.
     """
     chosen, stay = _there(asked, options, constraints, held or {})
     there = constraints.given.items()
@@ -67,7 +67,7 @@ def made(
 def _there(
     asked: Illustrator, options: BoardOptions, constraints: Constraints, held: Mapping[int, str | None]
 ) -> tuple[BoardOptions, dict[int, str | None]]:
-    """Options with pins and bans, and what stays, as far as the library holds the pictures."""
+    """Options with those pins, bans and kept pictures that the library contains."""
     bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
     pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.catalogue}
     chosen = asked.options(options.model_dump(exclude={"pins", "bans"})).model_copy(
@@ -89,17 +89,17 @@ def strip_of(
     limit: int,
     progress: Progress | None = None,
 ) -> list[Candidate]:
-    """Candidates for one step, all others staying as they are; the one it would show first.
+    """Candidates for one step with all other steps unchanged, best first.
 
     Args:
         asked: the library.
-        board: as it is.
-        state: of the project; its relation for this step counts.
+        board: the current storyboard.
+        state: state of the project, with the relation for this step.
         step: 0-based.
-        limit: candidates at most.
-        progress: as of `made`.
+        limit: maximum number of candidates.
+        progress: see `made`.
     Raises:
-        LimnerError: as `made`.
+        LimnerError: see `made`.
     """
     fixed = _others(state, step)
     candidates = max(state.options.candidates, limit)
@@ -113,21 +113,21 @@ def strip_of(
 def explained(
     asked: Illustrator, board: Board, state: State, steps: Iterable[int], progress: Progress | None = None
 ) -> Board | None:
-    """The storyboard in which some steps show what is fixed there, or what they showed, and say so.
+    """The storyboard with some steps explained again: they show their locked or previous picture.
 
-    Nothing is chosen, and nothing is weighed that the candidates of these steps have not weighed.
+    Nothing is chosen; only the candidates of these steps are scored.
 
     Args:
         asked: the library.
-        board: as it was.
-        state: as it is.
+        board: the storyboard before.
+        state: the current state.
         steps: 0-based.
-        progress: as of `made`.
+        progress: see `made`.
     Returns:
-        it; None where that cannot be said of these steps alone: there is a trained run, or the library no
-        longer holds a picture.
+        The storyboard; None if these steps cannot be explained alone: with a trained run, or if the library
+        no longer contains a picture.
     Raises:
-        LimnerError: as `made`.
+        LimnerError: see `made`.
     """
     if asked.model is not None:
         return None
@@ -146,17 +146,17 @@ def explained(
 
 
 def _others(state: State, step: int) -> Constraints:
-    """What is fixed at all steps but one; that one, and what the text itself shows, merely stays."""
+    """Constraints on all steps but one; that one, and pictures in the text, keep theirs without a lock."""
     others = {position: one for position, one in state.pins.items() if position != step}
     return state.model_copy(update={"pins": others, "given": {}})
 
 
 LOOK_S = 2.0
-"""Seconds between looks at whether another process has indexed."""
+"""Seconds between checks whether another process has indexed the library."""
 
 
 class Engine:
-    """Hands out the current illustrator of one library."""
+    """Provides the current illustrator of one library."""
 
     def __init__(
         self,
@@ -167,17 +167,16 @@ class Engine:
         weights: tuple[str, ...] = (),
         device: str = "cpu",
     ) -> None:
-        """Open a library and the runs that look at it.
+        """Open a library and the trained runs.
 
         Args:
-            library: folder or address of the library.
+            library: folder or URL of the library.
             model: folder of a trained run, or None.
             metric: folder of a trained same-document metric, or None.
-            weights: of clip, as of `Illustrator`.
-            device: of the runs, and of what looks at folders that are added, as
-                `limner.devices.device_of` takes it.
+            weights: weights of clip, see `Illustrator`.
+            device: device of the runs and of the encoders for added folders, see `limner.devices.device_of`.
         Raises:
-            LimnerError: as `Library.open` and `limner.encoders.trained.trained_runs`.
+            LimnerError: see `Library.open` and `limner.encoders.trained.trained_runs`.
         """
         self.place, self.weights, self.device = library, weights, device
         self.model, self.metric = trained_runs(model, metric, device)
@@ -188,11 +187,11 @@ class Engine:
 
     @property
     def folder(self) -> Path:
-        """Folder of this machine for what the studio keeps: the library's own, unless that is elsewhere."""
+        """Folder for the studio's files: the library's, unless that is on object storage."""
         return self._illustrator.library.folder
 
     def illustrator(self) -> Illustrator:
-        """The library as it is, or as it was before indexing that is under way."""
+        """The current illustrator; while the library is being indexed, the one from before."""
         with self._lock:
             now = time.monotonic()
             if not self._held and now - self._looked >= LOOK_S:
@@ -203,7 +202,7 @@ class Engine:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the illustrator while indexing changes the library bit by bit, and look again afterwards."""
+        """Keep the illustrator while the library is being indexed, and reload it afterwards."""
         with self._lock:
             self._held = True
         try:
@@ -213,18 +212,18 @@ class Engine:
                 self._held, self._looked = False, -LOOK_S
 
     def refresh(self) -> None:
-        """Look at the library again with the next question."""
+        """Check the library again at the next request."""
         with self._lock:
             self._looked = -LOOK_S
 
     def warm(self) -> None:
-        """Load what the first storyboard would have to wait for; trouble is left for it to report."""
+        """Load what the first storyboard needs; errors are left for it to report."""
         story = Story(id="warm", steps=(Step(text="warm"),))
         with suppress(LimnerError):
             made(self.illustrator(), story, BoardOptions())
 
     def library(self) -> Library:
-        """The library, opened anew: of what a request asks, nothing changes with it."""
+        """The library, reopened, so that nothing changes during a request."""
         return Library.open(self.place, weights=self.weights, device=self.device)
 
     def _read(self) -> tuple[tuple[int, ...], Illustrator]:

@@ -23,7 +23,7 @@ Json = dict[str, Any]
 METHODS = ("get", "post", "put", "delete")
 PROJECT, PICTURE, JOB = "5f0c2a9be1d34786", "9f86d081884c7d65" * 4, "77c1de52a0b94e6f"
 UPLOADED, UPLOADS = "picture.jpg", {"projects_document": "manual.docx"}
-"""The file that examples send, and others by operation."""
+"""File sent in the examples, and other files by operation."""
 PARAMETERS: dict[str, Json] = {
     "project": {"pattern": "^[0-9a-f]{16}$", "examples": [PROJECT]},
     "picture": {"pattern": "^[0-9a-f]{64}$", "examples": [PICTURE]},
@@ -58,37 +58,37 @@ FILES = {
     "projects_export_preview": "preview.html",
     "projects_every_preference": "choices.jsonl",
 }
-"""Operation → the file that its example writes."""
+"""Operation → file that its example writes."""
 BODIES: dict[str, Json] = {
     "library_write": {"captions": ["A fox with a kite"], "keywords": ["fox", "kite"]},
     "projects_preview": {"revision": 3},
 }
-"""Operation → a body, where the class of it has no example."""
+"""Operation → request body, if its class has no example."""
 CURL = 'curl -sS --oauth2-bearer "$LIMNER_TOKEN"'
 _FIELD = "python3 -c 'import json, sys; print(json.load(sys.stdin){})'"
 FIRST_STEPS = (
     (
-        "Say where the studio is, and look at the library.",
+        "Set the URL of the studio, and show what the library contains.",
         f'STUDIO={{address}}\n{CURL} "$STUDIO/api/library"',
     ),
     (
-        "Search it by words.",
+        "Search the library by words.",
         f"""{CURL} "$STUDIO/api/search" \\
   --json '{{{{"text": "a fox with a kite", "limit": 3}}}}'""",
     ),
     (
-        "Illustrate a text. The answer is its project; keep the id.",
+        "Illustrate a text. The response is a project; store its id.",
         f"""PROJECT=$({CURL} "$STUDIO/api/projects" \\
   --json '{{{{"text": "A fox flew a kite.\\n\\nHe sat by the fire.", "format": "plain"}}}}' \\
   | {_FIELD.format('["id"]')})""",
     ),
     (
-        "Ask for other pictures of its first step, and keep the id of the second.",
+        "List candidates for its first step, and store the id of the second.",
         f"""PICTURE=$({CURL} "$STUDIO/api/projects/$PROJECT/steps/0/candidates" \\
   | {_FIELD.format('["items"][1]["picture"]["id"]')})""",
     ),
     (
-        "Show that one. A change names the revision of the project that it was made for.",
+        "Use that picture. A change states the revision of the project for which it was made.",
         f"""REVISION=$({CURL} "$STUDIO/api/projects/$PROJECT" \\
   | {_FIELD.format('["revision"]')})
 {CURL} "$STUDIO/api/projects/$PROJECT/edits" --json @- <<END
@@ -100,7 +100,7 @@ END""",
         f'{CURL} -o storyboard.html "$STUDIO/api/projects/$PROJECT/export?format=html"',
     ),
 )
-"""What is done, and the command that does it, with the address of the studio to be filled in."""
+"""Steps of the walkthrough, each with its command; the URL of the studio is filled in."""
 AUTHENTICATION = (
     "The token in the URL that `limner studio` prints, or the value of LIMNER_TOKEN if it was set. Programs"
     " send it as `Authorization: Bearer …`; browsers get a cookie when they open the URL. A studio started"

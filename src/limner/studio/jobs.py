@@ -1,7 +1,6 @@
-"""Pictures added or taken out, and texts illustrated: in threads, watched and stopped from a page.
+"""Jobs that a page can follow and cancel: indexing pictures, and illustrating texts, in threads.
 
-A folder is added by the same `limner.library.Library` as the command uses. Nothing is decided about
-pictures here.
+Folders are indexed by `limner.library.Library`, as by the command.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from limner.studio.schemas import JobKind, JobStatus
 
 KEPT = 50
 TEXTS_AT_ONCE, TEXTS_WAITING = 2, 20
-"""Texts illustrated side by side, and how many more may wait for their turn."""
+"""Texts illustrated at the same time, and the number that may wait."""
 RATE_S, LOOK_S = 2.0, 0.2
-"""Seconds of work before a rate says anything about the rest, and between looks of those that wait."""
+"""Seconds of work before the time left is estimated, and between checks of waiting jobs."""
 
 
 class UnknownJobError(DataError):
@@ -38,21 +37,21 @@ class UnknownJobError(DataError):
 
 
 class JobCancelledError(LimnerError):
-    """A job was asked to stop, and nothing is kept of it."""
+    """A job was cancelled; its result is discarded."""
 
 
 class Job(Progress):
-    """One long piece of work; a `limner.progress.Progress` whose state can be read at any time.
+    """A long piece of work; a `limner.progress.Progress` whose state can be read at any time.
 
     Attributes:
-        id: random.
-        stop: set to make it stop.
-        thread: in which it runs, once begun.
-        error: that ended it, or None.
+        id: random id.
+        stop: event that stops it.
+        thread: thread in which it runs, once started.
+        error: error that ended it, or None.
     """
 
     def __init__(self, kind: JobKind, subject: str, message: str) -> None:
-        """Take what it works on, the path of a folder or the title of a text, and the first line of it."""
+        """Set the subject, the path of a folder or the title of a text, and the first stage."""
         self.id = secrets.token_hex(8)
         self.thread: threading.Thread | None = None
         self.error: Exception | None = None
@@ -63,7 +62,7 @@ class Job(Progress):
 
     @property
     def status(self) -> JobStatus:
-        """How far it is."""
+        """Its current status."""
         with self._lock:
             status, spent = self._status, time.monotonic() - self._began
         if status.state != "running" or not status.total or not status.done or spent < RATE_S:
@@ -72,27 +71,27 @@ class Job(Progress):
         return status.model_copy(update={"seconds_left": round(left, 1)})
 
     def stage(self, name: str, total: int | None) -> None:
-        """A new part begins."""
+        """Start a new stage."""
         self._began = time.monotonic()
         self._update(stage=name, done=0, total=total)
 
     def total(self, total: int) -> None:
-        """The number of units has become known."""
+        """Set the number of units."""
         self._update(total=total)
 
     def advance(self, count: int) -> None:
-        """So many more are done."""
+        """Count finished units."""
         with self._lock:
             self._update(done=self._status.done + count)
 
     def note(self, line: str) -> None:
-        """A line to show."""
+        """Show a line."""
         self._update(message=line)
 
     def end(
         self, state: str, message: str, *, left_out: int = 0, missing: int = 0, project: str | None = None
     ) -> None:
-        """It is over."""
+        """End the job."""
         self._update(state=state, message=message, left_out=left_out, missing=missing, project=project)
 
     def _update(self, **changes: object) -> None:
@@ -101,11 +100,11 @@ class Job(Progress):
 
 
 class FolderJob(Job):
-    """One folder being indexed; when it is to stop, what was read is kept.
+    """Indexing of one folder; if it is cancelled, pictures already indexed stay.
 
     Attributes:
         source, forget, before, told: as given.
-        hint: what a person is told in the end, beside what was done.
+        hint: advice shown at the end, after the result.
     """
 
     def __init__(
@@ -116,97 +115,97 @@ class FolderJob(Job):
         before: Callable[[], None] = lambda: None,
         told: Callable[[IndexReport], str] | None = None,
     ) -> None:
-        """Take what it will index.
+        """Set what to index.
 
         Args:
             source: the folder.
-            forget: as of `limner.store.ingest.index`.
-            before: done first.
-            told: what to say of a run that came to its end; None for `report_line`.
+            forget: see `limner.store.ingest.index`.
+            before: called first.
+            told: message for a run that was not stopped; None for `report_line`.
         """
         super().__init__("folder", str(source), f"Reading {source}")
         self.source, self.forget, self.before, self.told = source, forget, before, told or report_line
         self.hint = ""
 
     def note(self, line: str) -> None:
-        """A line to show, now and in the end."""
+        """Show a line now and at the end."""
         self.hint = line
         super().note(line)
 
 
 class Stoppable(Progress):
-    """A progress that ends what is under way at its next sign, once it is to stop.
+    """A progress that raises at its next call once it has been stopped.
 
     Attributes:
-        stop: set to make it stop.
+        stop: event that stops it.
     """
 
     def __init__(self) -> None:
-        """Nothing stops it yet."""
+        """Create the event, not set."""
         self.stop = threading.Event()
 
     def stage(self, name: str, total: int | None) -> None:
-        """A new part begins.
+        """Start a new stage.
 
         Raises:
-            StoppedError: it is to stop.
+            StoppedError: it has been stopped.
         """
         self.check()
         super().stage(name, total)
 
     def advance(self, count: int) -> None:
-        """So many more are done; errors as `stage`."""
+        """Count finished units; raises as `stage`."""
         self.check()
         super().advance(count)
 
     def check(self) -> None:
-        """Go on, or not; errors as `stage`."""
+        """Raise if stopped, as `stage`."""
         if self.stop.is_set():
             raise JobCancelledError("cancelled; nothing was kept")
 
 
 class TextJob(Stoppable, Job):
-    """A text being illustrated, of which nothing is kept when it is to stop."""
+    """Illustration of a text; if it is cancelled, its result is discarded."""
 
     def __init__(self, title: str) -> None:
-        """Take its title, or ""."""
+        """Set the title, or ""."""
         Job.__init__(self, "project", title, f"Illustrating {title or 'a text'}")
 
 
 class Jobs:
-    """All jobs of one studio: one folder at a time, since a library has one writer, and a few texts."""
+    """All jobs of a studio: one folder at a time, since a library allows one writer, and a few texts."""
 
     def __init__(self, engine: Engine) -> None:
-        """Take the library."""
+        """Set the library."""
         self._engine = engine
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
         self._room = threading.Semaphore(TEXTS_AT_ONCE)
 
     def get(self, job: str) -> Job:
-        """A job by its id.
+        """Find a job by its id.
 
         Raises:
-            UnknownJobError: there is none.
+            UnknownJobError: there is no such job.
         """
         if job not in self._jobs:
             raise UnknownJobError(job)
         return self._jobs[job]
 
     def running(self, kind: JobKind) -> list[Job]:
-        """The jobs of a kind that are under way, the oldest first."""
+        """Running jobs of a kind, oldest first."""
         found = list(self._jobs.values())
         return [job for job in found if (job.status.kind, job.status.state) == (kind, "running")]
 
     def add_folder(self, folder: Path, *, forget: bool = False) -> Job:
-        """Begin to index a folder.
+        """Start to index a folder.
 
         Args:
-            folder: on this machine.
-            forget: take its missing pictures for deleted, however many; it may be gone itself.
+            folder: folder of this machine.
+            forget: treat missing pictures as deleted, however many; the folder itself may be gone.
         Raises:
-            MissingError: it is no folder.
-            DataError: it is the library's own, or another folder is being added.
+            MissingError: it is not a folder.
+            DataError: it is in the library's own folder, or another folder is being added.
         """
         try:
             place = folder.expanduser()
@@ -223,7 +222,7 @@ class Jobs:
         return self.begin(FolderJob(place, forget=forget))
 
     def begin(self, job: FolderJob) -> Job:
-        """Begin a job.
+        """Start a job.
 
         Raises:
             DataError: another one is running.
@@ -236,23 +235,23 @@ class Jobs:
             return self._begin(job, lambda: self._read(job))
 
     def illustrate(self, title: str, work: Callable[[Progress], str], *, queued: bool = True) -> Job:
-        """Begin to illustrate a text, or to choose its pictures anew.
+        """Start to illustrate a text, or to choose its pictures again.
 
         Args:
-            title: of the text, or "".
-            work: does it and returns the id of the project; the errors that its argument raises end it.
-            queued: whether it waits until few others run; a change of a project does not.
+            title: title of the text, or "".
+            work: does the work and returns the id of the project; errors raised by its argument stop it.
+            queued: whether it waits while others run; changes of a project do not.
         Raises:
-            DataError: too many texts are waiting already.
+            DataError: too many texts are waiting.
         """
         job = TextJob(title)
         with self._lock:
             if len(self.running("project")) >= TEXTS_AT_ONCE + TEXTS_WAITING:
-                raise DataError(f"{TEXTS_WAITING} texts are waiting for their turn; wait for one to end")
+                raise DataError(f"{TEXTS_WAITING} texts are waiting; try again when one is done")
             return self._begin(job, lambda: self._illustrate(job, work, queued))
 
     def stop(self, wait_s: float = 10.0) -> None:
-        """Let all jobs end, as when the studio does."""
+        """Stop all jobs, because the studio ends."""
         running = [*self.running("folder"), *self.running("project")]
         for job in running:
             job.stop.set()
@@ -262,7 +261,7 @@ class Jobs:
                 job.thread.join(max(0.0, until - time.monotonic()))
 
     def _begin(self, job: Job, work: Callable[[], None]) -> Job:
-        """Start a job in a thread; the oldest that are over are forgotten."""
+        """Start a job in a thread; the oldest finished jobs are forgotten."""
         over = [key for key, old in self._jobs.items() if old.status.state != "running"]
         forgotten = set(over[: max(0, len(self._jobs) + 1 - KEPT)])
         self._jobs = {key: old for key, old in self._jobs.items() if key not in forgotten} | {job.id: job}
@@ -270,7 +269,9 @@ class Jobs:
         def run() -> None:
             try:
                 work()
-            except Exception as error:  # a thread has nobody else to tell, and the page would wait for ever
+            except (
+                Exception
+            ) as error:  # nobody else sees an error of a thread, and the page would wait for ever
                 job.error = error = storage_error(error, self._engine.folder) or error
                 told = str(error) if isinstance(error, LimnerError | OSError) else repr(error)
                 job.end("cancelled" if isinstance(error, JobCancelledError) else "failed", told)
@@ -304,7 +305,7 @@ class Jobs:
                     stop=job.stop.is_set,
                 )
         finally:
-            # Loaded before it says that it is done, so that the next storyboard does not wait for it.
+            # Loaded before the job ends, so that the next storyboard does not wait for it.
             self._engine.warm()
         state = "cancelled" if report.interrupted else "done"
         line = report_line(report) if report.interrupted else job.told(report)
@@ -314,17 +315,17 @@ class Jobs:
 
 
 def report_line(report: IndexReport) -> str:
-    """One line on what a run of indexing did."""
-    kept = "stopped; what was read is kept: " if report.interrupted else ""
+    """Result of an indexing run in one line."""
+    kept = "stopped; pictures already indexed stay: " if report.interrupted else ""
     moved = f" {counted(report.moved, 'file')} moved," if report.moved else ""
     away = "".join(
-        f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} not there; they stay in the"
+        f" {one.missing:,} of {counted(one.known, 'picture')} of {one.path} missing; they stay in the"
         " library."
         for one in report.missing
     )
     return (
         f"{kept}{report.new:,} new and {counted(report.changed, 'changed file')},"
         f" {report.unchanged:,} unchanged,{moved}"
-        f" {len(report.skipped):,} left out; {counted(report.pictures, 'picture')} in the library"
+        f" {len(report.skipped):,} skipped; {counted(report.pictures, 'picture')} in the library"
         f"{'.' if away else ''}{away}"
     )

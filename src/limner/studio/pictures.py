@@ -1,7 +1,7 @@
-"""Pictures as files and thumbnails, by id only, and only with the very content that the id names.
+"""Pictures as files and thumbnails, by id, sent only if the file still has the content that the id names.
 
-Whatever took the place of a picture's file, a link elsewhere or another file, has another hash and is never
-handed out. Thumbnails are kept in a folder of the studio, never beside the pictures.
+If another file, or a link to one, has taken its place, the hash differs and nothing is sent. Thumbnails are
+stored in a folder of the studio, never next to the pictures.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from limner.templates import environment
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"
-# What every browser shows; of all other formats (HEIF, camera raw, TIFF …) it is given a copy.
+# Formats that every browser shows; for others (HEIF, camera raw, TIFF …) it gets a copy.
 SHOWN = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "AVIF", "BMP", "DIB", "ICO")
 
 
@@ -45,10 +45,10 @@ class Download:
     """A file to send.
 
     Attributes:
-        data: bytes.
-        media_type: of them.
-        name: to save it under.
-        warnings: what the reader of the file should know, one line each.
+        data: content.
+        media_type: its media type.
+        name: file name to save it as.
+        warnings: what the user should know about the file, one line each.
     """
 
     data: bytes
@@ -58,16 +58,16 @@ class Download:
 
     @property
     def disposition(self) -> str:
-        """The header that makes a browser save it: the name in ASCII, and whole for those who read it."""
+        """Content-Disposition header: the name in ASCII, and in full for browsers that support it."""
         plain = unicodedata.normalize("NFKD", self.name).encode("ascii", "ignore").decode() or "storyboard"
         return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(self.name)}"
 
 
 def original(picture: Picture) -> Download:
-    """The file itself, or a large copy in WebP of a format that browsers do not show.
+    """The file itself, or a large WebP copy if browsers do not show its format.
 
     Raises:
-        DataError: it is not there, cannot be read, or is no longer what was indexed.
+        DataError: it does not exist, cannot be read, or no longer has the indexed content.
     """
     where = f"picture {picture.id[:12]}"
     if picture.format not in SHOWN:
@@ -81,20 +81,20 @@ def original(picture: Picture) -> Download:
     suffix = Path(picture.path).suffix.lower()
     name = f"{picture.id[:12]}{suffix if suffix.isascii() else ''}"
     Image.init()
-    # The first picture of a file of several is a plain JPEG to browsers.
+    # Browsers treat the first picture of a multi-picture file as a plain JPEG.
     kind = Image.MIME["JPEG" if picture.format == "MPO" else picture.format]
     return Download(file.data, kind, name)
 
 
 def is_there(picture: Picture) -> bool:
-    """Whether a file of a picture is where it was indexed; what is in it is not looked at."""
+    """Whether a file of a picture exists at its indexed path; its content is not read."""
     with suppress(DataError):
         return bool(locate(picture, "picture"))
     return False
 
 
 def holds(picture: Picture) -> bool:
-    """Whether a file of a picture is where it was indexed, and holds it."""
+    """Whether a file of a picture exists at its indexed path and has its content."""
     with suppress(DataError, PictureError):
         path, file = indexed(picture, "picture")
         suffix = path.suffix.lower()
@@ -103,10 +103,10 @@ def holds(picture: Picture) -> bool:
 
 
 def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
-    """A storyboard that can be exported, and a line for each picture that is left out.
+    """A storyboard without the pictures that cannot be exported, and a line for each of these.
 
-    Those are left out whose files are gone, or hold something else by now: a project may come from elsewhere,
-    and name any file of this machine.
+    A picture is omitted if its file is gone or has other content: a project may come from elsewhere and name
+    any file of this machine.
     """
     steps, lines = [], []
     for number, step in enumerate(board.steps, 1):
@@ -131,28 +131,28 @@ def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
 
 
 def side_for(asked: int) -> int:
-    """The side that is made for one that was asked for: few different ones, so that the cache stays small."""
+    """Thumbnail size for a requested one: there are few sizes, so that the cache stays small."""
     return next((side for side in SIDES if side >= asked), SIDES[-1])
 
 
 class Thumbnails:
-    """Small copies of pictures, made once and kept, each with its checksum behind it."""
+    """Thumbnails, each stored once, with its checksum at the end of the file."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, made when the first copy is."""
+        """Use a folder, created with the first thumbnail."""
         self.folder = folder
-        # One per core, since each holds a decoded picture.
+        # One per core, since each keeps a decoded picture in memory.
         self._room = threading.BoundedSemaphore(os.cpu_count() or 1)
         self._told = False
 
     def get(self, picture: Picture, side: int) -> bytes:
-        """A copy in WebP, upright, with its longer side as asked for or less, without metadata.
+        """An upright WebP copy without metadata, its longer side at most as requested.
 
         Args:
-            picture: of the library.
+            picture: a picture of the library.
             side: pixels, one of `SIDES`.
         Raises:
-            DataError: the picture is not there, cannot be read, or is no longer what was indexed.
+            DataError: the picture does not exist, cannot be read, or no longer has the indexed content.
         """
         place = self.folder / picture.id[:2] / f"{picture.id}-{side}.webp"
         with suppress(OSError):
@@ -167,7 +167,7 @@ class Thumbnails:
                     stacklevel=2,
                 )
         made = self._make(picture, side)
-        with suppress(OSError):  # a full disk or a read-only folder costs speed, not the picture
+        with suppress(OSError):  # a full disk or a read-only folder costs time, not the picture
             place.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(place, seal_bytes(made))
         return made
@@ -185,7 +185,7 @@ class Thumbnails:
 
 
 def cache_folder(library: PictureStore) -> Path:
-    """Where the thumbnails of a library go: into its folder, unless that lies among the pictures."""
+    """Folder for the thumbnails of a library: inside it, unless it is among the pictures."""
     home = library.folder.resolve()
     for source in library.settings.sources:
         root = Path(source).resolve()
@@ -208,16 +208,16 @@ EXPORT_TYPES: dict[ExportFormat, str] = {
 
 
 PREVIEWED = 6
-"""Steps of a storyboard that a preview shows."""
+"""Number of steps in a preview."""
 
 
 def previewed(board: Board, title: str, kind: ExportFormat, plan: Plan) -> Download:
-    """The beginning of an export as a web page: its own pages where it has such, to choose a layout by.
+    """The beginning of an export as a web page, or as its own pages if it has pages.
 
-    Slides are shown as the PDF has them; Word and EPUB as the web page does.
+    Slides are shown as in the PDF; Word and EPUB as a web page.
 
     Raises:
-        LimnerError: as `limner.export.export`.
+        LimnerError: see `limner.export.export`.
     """
     story = board.story
     count = min(PREVIEWED, len(story.steps))
@@ -238,7 +238,7 @@ def previewed(board: Board, title: str, kind: ExportFormat, plan: Plan) -> Downl
 
 
 def _titled(board: Board, title: str) -> Board:
-    """A storyboard whose story has a title."""
+    """The storyboard with a title for its story."""
     if board.story.title:
         return board
     return board.model_copy(update={"story": board.story.model_copy(update={"title": title})})
@@ -249,14 +249,14 @@ def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = N
 
     Args:
         board: the storyboard.
-        title: names the file, and the story where that has no title.
-        kind: of file; md comes as a ZIP of the text and its pictures.
-        plan: what is in it and how it looks; None for the defaults.
+        title: title for the file name, and for a story that has none.
+        kind: format; md is returned as a ZIP of the text and its pictures.
+        plan: contents and layout; None for the defaults.
 
     Raises:
-        LimnerError: as `limner.export.export`.
+        LimnerError: see `limner.export.export`.
     Returns:
-        The file; its warnings name pictures that are left out because their files are missing.
+        The file; its warnings name pictures omitted because their files are missing.
     """
     board, missing = without_missing(board)
     stem = file_stem(title)
@@ -269,7 +269,7 @@ def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = N
                 made.path.read_bytes(), EXPORT_TYPES[kind], made.path.name, (*missing, *made.warnings)
             )
         packed = io.BytesIO()
-        # Pictures are compressed already.
+        # Pictures are already compressed.
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
             for file in sorted(one for one in folder.rglob("*") if one.is_file()):
                 archive.write(file, file.relative_to(folder).as_posix())
@@ -277,9 +277,9 @@ def exported(board: Board, title: str, kind: ExportFormat, plan: Plan | None = N
 
 
 def file_stem(title: str) -> str:
-    """A title as a file name without suffix: letters and digits of any script, joined by hyphens."""
+    """File name without extension from a title: letters and digits of any script, joined by hyphens."""
     words = re.sub(r"[^\w]+", "-", unicodedata.normalize("NFC", title), flags=re.UNICODE).strip("-_")
-    # Some systems bound names by bytes.
+    # Some systems limit names in bytes.
     while len(words.encode("utf-8")) > 80:
         words = words[:-1]
     return words.strip("-_") or "storyboard"

@@ -1,7 +1,6 @@
-"""Choices of the studio's user as preferences and as relevance judgements, for users who agree.
+"""The user's replacements as preference data and relevance judgements, if the user agrees.
 
-Replacing picture A by B at a step says that B fits its words better than A. Asking for consent is left to
-the caller.
+Replacing picture A by B at a step means that B fits its words better than A. The caller asks for consent.
 """
 
 import hashlib
@@ -22,10 +21,10 @@ class Preference(Record):
 
     Attributes:
         query: words of the step.
-        context: texts of the story around it, itself among them, in order.
-        preferred: id of the picture that the user put there.
-        rejected: id of the picture that stood there; None where the step was blank.
-        time: of the choice, UTC.
+        context: texts of the surrounding steps and of the step itself, in order.
+        preferred: id of the picture that the user chose.
+        rejected: id of the picture that it replaced; None if the step was blank.
+        time: time of the choice, UTC.
         library: name of the library folder.
     """
 
@@ -38,19 +37,19 @@ class Preference(Record):
 
     @property
     def topic(self) -> str:
-        """Id of its topic: equal words in an equal context, whoever exports them, whenever."""
+        """Id of the topic: equal words in equal contexts get the same id in every export."""
         words = "\x1f".join((self.query, *self.context))
         return "t" + hashlib.sha256(words.encode("utf-8")).hexdigest()[:16]
 
 
 def read_preferences(projects: Path) -> list[Preference]:
-    """All choices that stand in the projects of a studio, oldest first.
+    """All replacements in the projects of a studio that were not undone, oldest first.
 
     Args:
         projects: folder of the studio's projects.
     Raises:
-        MissingError: no such folder.
-        DataError: a project is damaged, or nothing was chosen in any.
+        MissingError: the folder does not exist.
+        DataError: a project is damaged, or no picture was replaced in any.
     """
     if not projects.is_dir():
         raise MissingError(f"{projects}: no projects; 'limner studio' keeps them there, or name --projects")
@@ -67,15 +66,15 @@ def read_preferences(projects: Path) -> list[Preference]:
         if one.chosen != one.shown
     ]
     if not kept:
-        raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to hand on")
+        raise DataError(f"{projects}: no picture was replaced in any project; there is nothing to export")
     return sorted(kept, key=lambda one: one.time)
 
 
 def judgements(preferences: Sequence[Preference]) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
-    """Topics with their words, and what was last said of each picture: 1 preferred, 0 replaced.
+    """Topics with their words, and the latest judgement of each picture: 1 preferred, 0 replaced.
 
     Args:
-        preferences: oldest first; what was preferred and later replaced was not what was wanted.
+        preferences: oldest first; a picture that was preferred and later replaced counts as replaced.
     """
     topics: dict[str, str] = {}
     judged: dict[str, dict[str, int]] = {}
@@ -98,7 +97,7 @@ def qrels_lines(judged: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def topic_lines(topics: Mapping[str, str]) -> str:
-    """Topics and their words, a line each; white space in the words becomes single spaces."""
+    """Topics and their words, one line each; white space in the words becomes single spaces."""
     return "".join(f"{topic}\t{' '.join(words.split())}\n" for topic, words in topics.items())
 
 
@@ -107,9 +106,9 @@ def write_preferences(preferences: Sequence[Preference], folder: Path) -> tuple[
 
     Args:
         preferences: oldest first.
-        folder: made if it is not there.
+        folder: created if missing.
     Returns:
-        Number of topics, and of judgements of them.
+        Number of topics, and of judgements.
     """
     topics, judged = judgements(preferences)
     folder.mkdir(parents=True, exist_ok=True)

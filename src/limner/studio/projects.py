@@ -1,7 +1,8 @@
-"""Projects on disk: a folder each, with its history as versioned JSON that no crash leaves half written.
+"""Projects on disk: one folder each, with the history as versioned JSON that a crash cannot leave half
+written.
 
-What a user does is an edit, part of the history. A change is on the disk before it is answered. Texts and
-storyboards are kept once, under the hash of their content, however many points of the history show them.
+Every edit is part of the history, and is on disk before the response is sent. Texts and storyboards are
+stored once, named by the hash of their content, however many states use them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from limner.studio.edits import State
 FILE, PARTS, TRASH = "project.json", "parts", "trash"
 UNDO_STEPS = 200
 PARSED = 6
-"""Files whose content stays in memory as it was parsed: a project, and its storyboards of late."""
+"""Number of parsed files kept in memory: projects, and their latest storyboards."""
 _HINT = f"put it back from a copy of the project's folder, or undo to an earlier text of {PARTS}/"
 TRASH_TIME = "%Y%m%dT%H%M%S"
 Parsed = TypeVar("Parsed", "ProjectFile", Board)
@@ -47,22 +48,22 @@ _TRASHED = re.compile(r"(?P<project>[0-9a-f]{16})-(?P<time>\d{8}T\d{6})-[0-9a-f]
 
 
 class Choice(Record):
-    """One replacement.
+    """One replacement of a picture.
 
     Attributes:
-        time: when, UTC.
+        time: time of the choice, UTC.
         project: id of the project.
-        revision: of the project that the choice made.
+        revision: revision that the choice created.
         step: 0-based.
-        text: words of the step as they are searched for: its heading, where headings tell, and its text.
-        context: the steps before and after it and itself, in order, likewise; at most 20 on either side.
+        text: words of the step as used for the search: its text, and its heading if that is informative.
+        context: the same for the surrounding steps and the step itself, in order; at most 20 on either side.
         shown: id of the picture that the step showed before; None for a blank.
         chosen: id of the picture that the user put there.
-        seen: ids of the candidates in view, best first; empty where no strip was open.
-        relation: that was asked for at this step, or None.
-        settings: of the storyboard on which the choice was made.
+        seen: ids of the candidates in view, best first; empty if no list was open.
+        relation: relation asked for at this step, or None.
+        settings: settings of the storyboard in which the choice was made.
         library: name of the library folder.
-        withdrawn: whether the user took it back (undo).
+        withdrawn: whether it was undone.
     """
 
     time: datetime
@@ -81,14 +82,14 @@ class Choice(Record):
 
 
 class Entry(Record):
-    """One line of the record of all that was done, undone and redone.
+    """One entry of the log of edits, undos and redos.
 
     Attributes:
-        revision: that it made.
+        revision: revision that it created.
         time: when, UTC.
         act: kind of the edit, or create, undo, redo.
-        key: by which a client names it, so that what is sent again is done once; "" for none.
-        state: revision of the state that was current after it; 0 in records of earlier versions.
+        key: key given by the client, so that a repeated request has no effect; "" for none.
+        state: revision of the state that was current afterwards; 0 in logs of earlier versions.
     """
 
     revision: int
@@ -99,16 +100,16 @@ class Entry(Record):
 
 
 class ProjectFile(Record):
-    """What `project.json` holds.
+    """Content of `project.json`.
 
     Attributes:
-        schema_version: of this form.
-        id: of the project, the name of its folder.
-        created: when, UTC.
-        revision: grows by one with every change, also by undo and redo.
-        states: undo reaches the earlier ones, redo the later ones.
-        cursor: place of the current one.
-        log: everything that was done, oldest first.
+        schema_version: version of the format.
+        id: id of the project and name of its folder.
+        created: time of creation, UTC.
+        revision: increases by one with every change, undo and redo.
+        states: undo moves to earlier ones, redo to later ones.
+        cursor: index of the current state.
+        log: all changes, oldest first.
         choices: replacements, oldest first.
     """
 
@@ -128,22 +129,22 @@ class ProjectFile(Record):
 
     @property
     def updated_at(self) -> datetime:
-        """When it was changed last."""
+        """Time of the last change."""
         return self.log[-1].time if self.log else self.created
 
     def after(self, act: str, time: datetime, key: str = "", **changes: object) -> ProjectFile:
-        """The next revision, with an act in its record and other fields changed."""
+        """The project at the next revision, with a log entry and other changed fields."""
         number = self.revision + 1
         fresh = self.model_copy(update={"revision": number, **changes})
         entry = Entry(revision=number, time=time, act=act, key=key, state=fresh.state.revision)
         return fresh.model_copy(update={"log": (*self.log, entry)})
 
     def done(self, key: str) -> bool:
-        """Whether an act that a client names by a key was done."""
+        """Whether a change with this client's key has already been made."""
         return bool(key) and any(entry.key == key for entry in self.log)
 
     def at(self, revision: int) -> ProjectFile | None:
-        """The project with the state of an earlier revision as the current one; None where it is gone."""
+        """The project with the state of an earlier revision as current; None if that is gone."""
         named = {entry.revision: entry.state for entry in self.log}.get(revision, 0) or revision
         for place, state in enumerate(self.states):
             if state.revision == named:
@@ -155,10 +156,10 @@ class Trashed(Record):
     """A project in the trash.
 
     Attributes:
-        id: of it in the trash; the id of the project and the time are in it.
-        title: of the project.
+        id: id in the trash; contains the project's id and the time.
+        title: title of the project.
         removed_at: when, UTC.
-        damaged: why it cannot be brought back, or "".
+        damaged: why it cannot be restored, or "".
     """
 
     id: str
@@ -171,10 +172,10 @@ class Projects:
     """The projects in a folder."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, made when the first project is.
+        """Use a folder, created with the first project.
 
         Args:
-            folder: holds a folder per project, and `trash`.
+            folder: contains a folder per project, and `trash`.
         """
         self.folder = folder
         self._read: dict[str, ProjectFile | Board] = {}
@@ -189,15 +190,15 @@ class Projects:
         ]
 
     def __contains__(self, project: str) -> bool:
-        """Whether there is such a project."""
+        """Whether the project exists."""
         return _ID.fullmatch(project) is not None and (self.folder / project / FILE).is_file()
 
     def read(self, project: str) -> ProjectFile:
-        """A project as it was saved last.
+        """A project as last saved.
 
         Raises:
-            UnknownProjectError: there is none.
-            DataError: its file is damaged, or a newer limner wrote it.
+            UnknownProjectError: it does not exist.
+            DataError: its file is damaged, or was written by a newer limner.
         """
         file = self._place(project) / FILE
         try:
@@ -210,7 +211,7 @@ class Projects:
         """The text of a project.
 
         Raises:
-            DataError: it is not there.
+            DataError: it does not exist.
         """
         return self._part(project.id, f"{project.state.text}.txt").decode("utf-8")
 
@@ -218,7 +219,7 @@ class Projects:
         """The storyboard of a project.
 
         Raises:
-            DataError: it is not there, or damaged.
+            DataError: it does not exist, or is damaged.
         """
         name = project.state.board
         content = self._part(project.id, f"{name}.json")
@@ -229,26 +230,26 @@ class Projects:
             raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
 
     def editing(self, project: str) -> AbstractContextManager[None]:
-        """Keep everybody else from changing a project, in this process and in others.
+        """Lock a project against changes by others, in this process and in other ones.
 
         Raises:
-            UnknownProjectError: there is none.
+            UnknownProjectError: it does not exist.
         """
         if project not in self:
             raise UnknownProjectError(project)
         return locked(self._place(project) / "lock")
 
     def save(self, project: ProjectFile, *, text: str | None = None, board: Board | None = None) -> None:
-        """Write a project, whole or not at all; it is on the disk when this returns.
+        """Write a project atomically; it is on disk when this returns.
 
         Args:
-            project: its states name parts that are there or come with it.
-            text: of its current state, where it is new.
-            board: of its current state, where it is new.
+            project: the project; the parts that its states name exist or are given here.
+            text: text of its current state, if new.
+            board: storyboard of its current state, if new.
         """
         folder = self._place(project.id)
         make_folder(folder / PARTS, private=True)
-        with suppress(OSError):  # of somebody else; earlier versions let the umask decide
+        with suppress(OSError):  # of another user; earlier versions used the umask
             folder.chmod(PRIVATE_FOLDER)
         new = {"txt": text, "json": None if board is None else board.model_dump_json()}
         for suffix, content in new.items():
@@ -269,12 +270,12 @@ class Projects:
                 file.unlink(missing_ok=True)
 
     def remove(self, project: str) -> Path:
-        """Move a project to the trash; nothing is destroyed.
+        """Move a project to the trash; nothing is deleted.
 
         Returns:
-            where it is now.
+            its new path.
         Raises:
-            UnknownProjectError: there is none.
+            UnknownProjectError: it does not exist.
         """
         with self.editing(project):
             trash = self.folder / TRASH
@@ -285,7 +286,7 @@ class Projects:
         return target
 
     def trashed(self) -> list[Trashed]:
-        """Projects in the trash, the one removed last first."""
+        """Projects in the trash, the last removed first."""
         trash = self.folder / TRASH
         found = []
         for place in trash.iterdir() if trash.is_dir() else ():
@@ -302,7 +303,7 @@ class Projects:
         return sorted(found, key=lambda one: one.removed_at, reverse=True)
 
     def restore(self, item: str) -> str:
-        """Bring a project back from the trash.
+        """Restore a project from the trash.
 
         Args:
             item: id in the trash, see `trashed`.
@@ -310,7 +311,7 @@ class Projects:
             its id.
         Raises:
             UnknownProjectError: it is not in the trash.
-            DataError: there is a project of its id again, or it is damaged.
+            DataError: a project with its id exists, or it is damaged.
         """
         name, place = _TRASHED.fullmatch(item), self.folder / TRASH / item
         if name is None or not (place / FILE).is_file():
@@ -318,13 +319,13 @@ class Projects:
         read_file(place / FILE)
         target = self._place(name["project"])
         if target.exists():
-            raise DataError(f"project {name['project']} is there already; remove it, then restore this one")
+            raise DataError(f"project {name['project']} already exists; remove it, then restore this one")
         place.rename(target)
         sync_folder(self.folder)
         return name["project"]
 
     def choices(self) -> Iterator[Choice]:
-        """Standing choices of all projects, by project and time; those taken back are left out.
+        """Choices of all projects that were not undone, by project and time.
 
         Raises:
             DataError: a project is damaged.
@@ -338,7 +339,7 @@ class Projects:
         return self.folder / project
 
     def _parsed(self, content: str, parse: Callable[[], Parsed]) -> Parsed:
-        """What a file holds, parsed once: files are read each time, and are known by their checksum."""
+        """Parsed content of a file, cached by its checksum; the file itself is read each time."""
         with self._lock:
             known = self._read.pop(content, None)
         found = parse() if known is None else cast("Parsed", known)
@@ -360,17 +361,17 @@ class Projects:
 
 
 def read_file(file: Path) -> ProjectFile:
-    """A project's file.
+    """Read a project's file.
 
     Raises:
-        FileNotFoundError: it is not there.
-        DataError: it is damaged, or a newer limner wrote it.
+        FileNotFoundError: it does not exist.
+        DataError: it is damaged, or was written by a newer limner.
     """
     return _project_of(file.read_bytes(), file)
 
 
 def _project_of(content: bytes, file: Path) -> ProjectFile:
-    """A project's file from its bytes; errors as `read_file`."""
+    """Parse a project's file; raises as `read_file`."""
     try:
         found = ProjectFile.model_validate_json(unseal(content, file, _HINT))
     except ValidationError as error:
@@ -384,10 +385,12 @@ def _project_of(content: bytes, file: Path) -> ProjectFile:
 
 
 def projects_places(library: Path) -> tuple[Path, Path, Path]:
-    """Where the projects of a library may be: beside its folder, in it as before, and in the user's data.
+    """Possible folders for a library's projects: next to it, inside it (earlier versions), in the user's data
+    folder.
 
     Args:
-        library: its folder. Projects beside it outlive it, and belong to a library that is made anew there.
+        library: folder of the library. Projects next to it remain when it is deleted, and belong to a new
+            library of that name.
     """
     whole = library.resolve()
     name = hashlib.sha256(os.fsencode(whole)).hexdigest()[:16]
@@ -395,22 +398,22 @@ def projects_places(library: Path) -> tuple[Path, Path, Path]:
 
 
 def projects_found(library: Path) -> Path:
-    """Where the projects of a library are; beside it where there are none yet."""
+    """Folder of a library's projects; the one next to it if there are none yet."""
     places = projects_places(library)
     return next((one for one in places if Projects(one).ids()), places[0])
 
 
 def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
-    """Where projects go: beside the library's folder, or into the user's own where that cannot be written.
+    """Folder for projects: next to the library, or in the user's data folder if that is not writable.
 
-    Those that an earlier version kept in the library's folder are moved.
+    Projects that an earlier version stored in the library's folder are moved.
 
     Args:
-        library: its folder.
-        note: told of the second, and of what was moved.
+        library: folder of the library.
+        note: called with a line about the data folder, or about moved projects.
     """
     beside, inside, home = projects_places(library)
-    with suppress(OSError):  # of a library on object storage nothing is here yet
+    with suppress(OSError):  # a library on object storage has nothing here yet
         library.mkdir(parents=True, exist_ok=True)
     if not os.access(library, os.W_OK):
         note(f"{library}: cannot be written; projects are kept in {home}; --projects names another folder")
@@ -420,20 +423,22 @@ def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
         return inside
     moved, left = _moved(inside, beside), Projects(inside).ids()
     if moved:
-        note(f"{inside}: {counted(moved, 'project')} moved to {beside}; the library can be deleted without")
+        note(
+            f"{inside}: {counted(moved, 'project')} moved to {beside}; they remain if the library is deleted"
+        )
     if left and not Projects(beside).ids():
-        note(f"{inside}: projects cannot be moved to {beside} and are deleted with the library")
+        note(f"{inside}: projects cannot be moved to {beside}; if the library is deleted, they are too")
         return inside
     if left:
-        note(f"{inside}: {counted(len(left), 'project')} left there; --projects {inside} opens what is left")
+        note(f"{inside}: {counted(len(left), 'project')} could not be moved; --projects {inside} opens them")
     return home if Projects(home).ids() and not Projects(beside).ids() else beside
 
 
 def _moved(inside: Path, beside: Path) -> int:
-    """Move projects, each in one step, and those in the trash; what is there already, or cannot be, stays.
+    """Move projects atomically, including those in the trash; existing and unmovable ones stay.
 
     Returns:
-        how many were moved.
+        number of moved projects.
     """
     count = 0
     for part in ("", TRASH):
@@ -449,7 +454,7 @@ def _moved(inside: Path, beside: Path) -> int:
             sync_folder(target)
             sync_folder(source)
     for place in (inside / TRASH, inside):
-        with suppress(OSError):  # not there, or not empty
+        with suppress(OSError):  # missing or not empty
             place.rmdir()
     return count
 
@@ -466,10 +471,10 @@ class UnknownProjectError(DataError):
 
 
 def digest(content: str) -> str:
-    """Name of a part: the first 128 bits of the SHA-256 of its UTF-8."""
+    """Name of a part: the first 128 bits of the SHA-256 of its UTF-8 text."""
     return hashlib.sha256(content.encode("utf-8")).hexdigest()[:32]
 
 
 def as_named(file: Path, content: bytes) -> bool:
-    """Whether the content of a part is that which it is named by."""
+    """Whether the content of a part matches its name."""
     return hashlib.sha256(content).hexdigest()[:32] == file.stem

@@ -1,6 +1,6 @@
-"""Routes of the studio: the library, its pictures by id, folders added to it, projects, and questions to it.
+"""Routes of the studio: the library, its pictures by id, added folders, projects, and search.
 
-No path from outside ever reaches the disk but that of a folder to add, and that only on this machine.
+Requests name no path on the disk except that of a folder to add, and that only on this machine.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ Identifier = Annotated[str, Part(description="SHA-256 of a picture, 64 hex digit
 Offset = Annotated[int, Query(ge=0, le=10**9)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 ASYNC, WAIT_S, NOTES = "respond-async", 10.0, 20
-Prefer = Annotated[str, Header(description=f"`{ASYNC}` begins a job and answers at once (RFC 7240)")]
+Prefer = Annotated[str, Header(description=f"`{ASYNC}` starts a job and responds at once (RFC 7240)")]
 LATER: dict[int | str, dict[str, Any]] = {
-    202: {"model": schemas.JobStarted, "description": "The job that was begun"}
+    202: {"model": schemas.JobStarted, "description": "The job that was started"}
 }
 
 
 async def visit(request: Request) -> AsyncIterator[Stoppable]:
-    """A progress that ends the work for a request whose client has gone."""
+    """A progress that stops the work when the client disconnects."""
     visit = Stoppable()
 
     async def watch() -> None:
@@ -84,7 +84,7 @@ Visit = Annotated[Stoppable, Depends(visit)]
 
 
 class Studio:
-    """What the routes work with: a library, its projects, small copies of its pictures, and indexing."""
+    """What the routes use: a library, its projects, thumbnails, and jobs."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Studio:
         *,
         writable: bool = True,
     ) -> None:
-        """A studio over a library.
+        """Set up a studio for a library.
 
         Args:
             engine: the library.
             projects: folder of the projects.
-            thumbnails: folder of the cache.
-            writable: whether folders may be added: only where this machine alone can ask.
+            thumbnails: folder of the thumbnail cache.
+            writable: whether folders may be added: only if this machine alone can connect.
         """
         self.engine, self.writable = engine, writable
         self.workshop = Workshop(engine, Projects(projects))
@@ -110,15 +110,15 @@ class Studio:
         self.shelf = Shelf(engine, self.workshop.projects)
 
     def local(self) -> None:
-        """Refuse what only this machine may do.
+        """Refuse requests that only this machine may make.
 
         Raises:
-            ProblemError: others can reach the studio.
+            ProblemError: other machines can connect to the studio.
         """
         if not self.writable:
             raise ProblemError(
                 403,
-                "the library can be changed only where the studio is bound to this machine alone (127.0.0.1)",
+                "the library can be changed only if the studio listens on this machine alone (127.0.0.1)",
                 kind="not-local",
             )
 
@@ -133,12 +133,12 @@ FRAMED = {
 
 
 def library_router(studio: Studio) -> APIRouter:
-    """The routes over a studio."""
+    """Routes for the library and its pictures."""
     routes = APIRouter(prefix="/api", tags=["library"])
 
     @routes.get("/library")
     def library() -> schemas.LibraryInfo:
-        """What the library holds, what was left out and why, and what shows the same."""
+        """What the library contains, which files were skipped and why, and duplicates."""
         return _info(studio)
 
     @routes.get("/library/pictures")
@@ -149,19 +149,19 @@ def library_router(studio: Studio) -> APIRouter:
         q: Annotated[str, Query(max_length=500)] = "",
         order: Order = "path",
     ) -> schemas.PicturePage:
-        """A part of the list of pictures; `q` is looked for in file names and captions."""
+        """A page of the list of pictures; `q` searches file names and captions."""
         total, found, months = studio.shelf.page(offset, limit, q, only, order)
         return schemas.PicturePage(total=total, items=tuple(map(PictureItem.of, found)), months=months)
 
     @routes.get("/library/left-out")
     def left_out(offset: Offset = 0, limit: Limit = 200) -> Page[Problem]:
-        """A part of the list of files that are not in the library, with the reasons."""
+        """A page of the list of skipped files, with the reasons."""
         every = studio.engine.illustrator().left_out
         return Page(total=len(every), items=every[offset : offset + limit])
 
     @routes.get("/library/duplicates")
     def duplicates(offset: Offset = 0, limit: Limit = 100) -> Page[DuplicateGroup]:
-        """A part of the list of groups of pictures that show the same."""
+        """A page of the list of duplicates and near-duplicates."""
         asked = studio.engine.illustrator()
         return Page(total=asked.catalogue.alike, items=_groups(asked, offset, limit))
 
@@ -176,7 +176,7 @@ def library_router(studio: Studio) -> APIRouter:
         side: Annotated[int, Query(ge=1, le=1600)] = 256,
         if_none_match: Annotated[str | None, Header()] = None,
     ) -> Response:
-        """A small copy, its longer side as asked for or a little more."""
+        """A thumbnail; its longer side is the requested size or the next larger one."""
         found, side = checked(studio, picture), side_for(side)
         headers = _cached(f'"{picture[:32]}-{side}"')
         if headers["etag"] in (if_none_match or ""):
@@ -185,7 +185,7 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.get("/pictures/{picture}/file", response_class=Response)
     def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:
-        """The picture itself, as it is on the disk; a copy in WebP of formats that browsers do not show."""
+        """The picture's file; for formats that browsers do not show, a WebP copy."""
         found = checked(studio, picture)
         headers = _cached(f'"{picture}"')
         if headers["etag"] in (if_none_match or ""):
@@ -193,7 +193,7 @@ def library_router(studio: Studio) -> APIRouter:
         sent = original(found)
         headers |= {
             "content-disposition": f'inline; filename="{sent.name}"',
-            # A file of the user's is shown as a picture and never runs as a page.
+            # The user's file is shown as a picture and never runs as a page.
             "content-security-policy": "default-src 'none'; sandbox",
         }
         return Response(sent.data, media_type=sent.media_type, headers=headers)
@@ -206,18 +206,18 @@ def library_router(studio: Studio) -> APIRouter:
 
     @routes.get("/jobs")
     def jobs() -> list[schemas.JobStatus]:
-        """All jobs under way."""
+        """All running jobs."""
         found = [*studio.jobs.running("folder"), *studio.jobs.running("project")]
         return [job.status for job in found]
 
     @routes.get("/jobs/{job}")
     def job_status(job: str) -> schemas.JobStatus:
-        """How far a job is."""
+        """Status of a job."""
         return studio.jobs.get(job).status
 
     @routes.post("/jobs/{job}/cancel")
     def cancel(job: str) -> schemas.JobStatus:
-        """Wish that a job stops; what it has read of a folder is kept, of a text nothing."""
+        """Cancel a job. Pictures already indexed stay; an unfinished storyboard is discarded."""
         found = studio.jobs.get(job)
         found.stop.set()
         return found.status
@@ -244,17 +244,17 @@ def _done(
     visit: Stoppable,
     queued: bool = True,
 ) -> Made | Response:
-    """What some work makes, or the job that it goes on as (RFC 7240).
+    """Result of some work, or the job in which it continues (RFC 7240).
 
     Args:
-        jobs: of the studio.
-        prefer: the header: `respond-async` begins a job, and `wait` says for how many seconds its end is
-            waited.
-        title: of the text.
-        work: makes it.
-        named: gives the id of its project.
-        visit: ends the work where nobody waits for it; a job goes on.
-        queued: as of `Jobs.illustrate`.
+        jobs: jobs of the studio.
+        prefer: the header: `respond-async` starts a job, and `wait` is the number of seconds to wait for its
+            end.
+        title: title of the text.
+        work: does the work.
+        named: gives the id of the project.
+        visit: stops the work when the client disconnects; a job continues.
+        queued: see `Jobs.illustrate`.
     """
     if ASYNC not in prefer:
         return work(visit)
@@ -277,7 +277,7 @@ def _done(
 
 
 def _cached(tag: str) -> dict[str, str]:
-    """Headers of what never changes."""
+    """Headers of responses that never change."""
     return {"etag": tag, "cache-control": "private, max-age=31536000, immutable"}
 
 
@@ -294,10 +294,10 @@ async def _status_events(job: Job) -> AsyncIterator[str]:
 
 
 def checked(studio: Studio, picture: str) -> Picture:
-    """The record of a picture of the library; nothing else has an address here.
+    """The record of a picture of the library.
 
     Raises:
-        ProblemError: there is none.
+        ProblemError: there is no such picture.
     """
     if not _ID.fullmatch(picture):
         raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
@@ -346,21 +346,22 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
 
 
 def project_router(studio: Studio) -> APIRouter:
-    """The routes over a studio."""
+    """Routes for projects."""
     routes = APIRouter(prefix="/api", tags=["projects"])
     workshop = studio.workshop
 
     @routes.get("/projects")
     def projects() -> list[ProjectSummary]:
-        """All projects, the one changed last first."""
+        """All projects, the last changed first."""
         return workshop.summaries()
 
     @routes.post("/projects", status_code=201, response_model=Project, responses=LATER)
     def create(request: schemas.ProjectRequest, visit: Visit, prefer: Prefer = "") -> Project | Response:
-        """Illustrate a text and keep it.
+        """Create a project: illustrate a text and save the result.
 
-        Answers once the project is there. A long text takes minutes: with `Prefer: respond-async` a job is
-        begun and named at once, to be watched and cancelled; its status names the project in the end.
+        Responds when the project is done. A long text takes minutes: with `Prefer: respond-async` a job is
+        started and returned at once, to be followed and cancelled; its final status gives the id of the
+        project.
         """
 
         def work(progress: Progress) -> Project:
@@ -383,46 +384,46 @@ def project_router(studio: Studio) -> APIRouter:
         data: Annotated[bytes, Body(media_type="application/octet-stream")],
         visit: Visit,
     ) -> MarkdownDocument:
-        """A Word document or a PDF, known by its content, as Markdown; nothing is kept.
+        """Convert a Word document or a PDF, recognised by its content, to Markdown; nothing is saved.
 
-        `POST /api/projects` takes its text, format, given and notes as they are.
+        `POST /api/projects` accepts its text, format, given and notes as they are.
         """
         return _as_markdown(studio, " ".join(re.split(r"[/\\]", name)[-1].split())[:200], data, visit)
 
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
-        """A project as it is."""
+        """The current state of a project."""
         return workshop.get(project)
 
     @routes.delete("/projects/{project}", status_code=204)
     def remove(project: str) -> None:
-        """Move a project to the trash folder; nothing is destroyed."""
+        """Move a project to the trash folder; nothing is deleted."""
         workshop.projects.remove(project)
 
     @routes.post("/projects/{project}/duplicate", status_code=201)
     def duplicate(project: str) -> Project:
-        """Copy a project as it is; the copy begins a history of its own."""
+        """Copy a project; the copy has a history of its own."""
         return workshop.duplicate(project)
 
     @routes.get("/trash")
     def trash() -> list[Trashed]:
-        """Projects in the trash, the one removed last first."""
+        """Projects in the trash, the last removed first."""
         return workshop.projects.trashed()
 
     @routes.post("/trash/{item}/restore")
     def restore(item: str) -> Project:
-        """Bring a project back from the trash."""
+        """Restore a project from the trash."""
         return workshop.get(workshop.projects.restore(item))
 
     @routes.post("/projects/{project}/edits", response_model=Changes, responses=LATER)
     def edit(
         project: str, request: schemas.EditRequest, visit: Visit, prefer: Prefer = ""
     ) -> Changes | Response:
-        """Change a project: the steps that the change concerns, and no other.
+        """Change a project; only the steps that the change affects are chosen again.
 
-        Answers with what is not as it was at the revision that was named; `GET` has the whole project.
-        A change meant for an earlier revision is made where nothing that it concerns has changed since.
-        With `Prefer: respond-async, wait=1` a change that takes longer than a second goes on as a job.
+        Returns what differs from the named revision; `GET` returns the whole project. A change of an earlier
+        revision is made if nothing that it affects has changed since. With `Prefer: respond-async, wait=1`, a
+        change that takes longer than a second continues as a job.
         """
 
         def work(progress: Progress) -> Changes:
@@ -435,9 +436,9 @@ def project_router(studio: Studio) -> APIRouter:
     def preview(
         project: str, request: schemas.PreviewRequest, visit: Visit, prefer: Prefer = ""
     ) -> schemas.Preview | Response:
-        """What would change if all free steps were chosen for anew; nothing is changed.
+        """Preview what would change if all unlocked steps were chosen again; nothing is changed.
 
-        `Prefer` as of edits; once its job is done, the same question is answered at once.
+        `Prefer` as for edits; when the job is done, the same request gets the result at once.
         """
 
         def work(progress: Progress) -> schemas.Preview:
@@ -447,12 +448,12 @@ def project_router(studio: Studio) -> APIRouter:
 
     @routes.post("/projects/{project}/undo")
     def undo(project: str, request: schemas.ChangeRequest) -> Project:
-        """Take the last change back."""
+        """Undo the last change."""
         return workshop.undo(project, request.revision, request.key)
 
     @routes.post("/projects/{project}/redo")
     def redo(project: str, request: schemas.ChangeRequest) -> Project:
-        """Do again what was taken back last."""
+        """Redo the last undone change."""
         return workshop.redo(project, request.revision, request.key)
 
     @routes.get("/projects/{project}/steps/{step}/candidates")
@@ -463,21 +464,21 @@ def project_router(studio: Studio) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 40,
         relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
     ) -> schemas.Strip:
-        """Pictures for one step, the others staying as they are; best first."""
+        """Candidates for one step with all other steps unchanged, best first."""
         return workshop.strip(project, step, limit, relation, progress=visit)
 
     _add_exports(routes, workshop)
 
     @routes.get("/projects/{project}/preferences")
     def preferences(project: str) -> list[Choice]:
-        """Replacements the user made here and did not take back; they stay on this machine."""
+        """Replacements made in this project and not undone; they stay on this machine."""
         return [one for one in workshop.projects.read(project).choices if not one.withdrawn]
 
     @routes.get("/preferences", response_class=Response)
     def every_preference(consent: Annotated[str, Query(max_length=10)] = "") -> Response:
-        """Replacements of all projects as JSON lines, for a user who agrees to hand them on.
+        """Replacements of all projects as JSON lines, if the user consents to export them.
 
-        Lines as of `limner study preferences`: query, context, preferred, rejected, time and library.
+        Format as of `limner study preferences`: query, context, preferred, rejected, time and library.
         """
         if consent != "yes":
             raise ProblemError(
@@ -494,14 +495,14 @@ def project_router(studio: Studio) -> APIRouter:
 
 
 def _as_markdown(studio: Studio, name: str, data: bytes, visit: Stoppable) -> MarkdownDocument:
-    """A document as Markdown.
+    """Convert a document to Markdown.
 
     Raises:
         DataError: it is neither a Word document nor a PDF, or longer than a text may be.
-        LimnerError: as `limner.text.worker.ReaderProcesses.read_document`.
+        LimnerError: see `limner.text.worker.ReaderProcesses.read_document`.
     """
     if not is_container(data):
-        container_of(data, name)  # says what it is, where it knows
+        container_of(data, name)  # raises an error that names the kind of file, if it is known
         raise DataError(
             f"{name}: is neither a text, a Word document (.docx) nor a PDF; save it as one of these"
         )
@@ -515,12 +516,12 @@ def _as_markdown(studio: Studio, name: str, data: bytes, visit: Stoppable) -> Ma
 
 
 def search_router(studio: Studio) -> APIRouter:
-    """The routes over a studio."""
+    """Routes for search and for storyboards that are not saved."""
     routes = APIRouter(prefix="/api", tags=["search"])
 
     @routes.post("/search")
     def search(question: schemas.SearchRequest) -> schemas.SearchAnswer:
-        """Find pictures by words, or more like a picture."""
+        """Find pictures by words, or similar to a picture."""
         asked = studio.engine.illustrator()
         note = None
         only, without = question.only or Only(), question.without
@@ -563,7 +564,7 @@ def search_router(studio: Studio) -> APIRouter:
 
     @routes.post("/illustrate")
     def illustrate(request: schemas.IllustrateRequest, visit: Visit) -> Board:
-        """Choose a picture for every step of a text; nothing is kept."""
+        """Choose a picture for every step of a text; nothing is saved."""
         story = read_text(request.text, request.format, request.by, visit).story
         options = request.options or BoardOptions()
         return made(studio.engine.illustrator(), story, options, progress=visit)
@@ -572,7 +573,7 @@ def search_router(studio: Studio) -> APIRouter:
 
 
 def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
-    """The routes that write a storyboard as a file."""
+    """Add the routes that export a storyboard."""
 
     @routes.get("/projects/{project}/export", response_class=Response)
     def export(
@@ -580,7 +581,9 @@ def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
         plan: Annotated[Plan, Depends()],
         format: ExportFormat = "html",  # noqa: A002
     ) -> Response:
-        """The storyboard as a file, with alt text and credits; Markdown comes as a ZIP with its pictures."""
+        """Export the storyboard as a file, with alt text and credits; Markdown is returned as a ZIP with its
+        pictures.
+        """
         found = workshop.get(project)
         made = exported(found.board, found.title, format, plan)
         headers = {"content-disposition": made.disposition}
@@ -595,7 +598,7 @@ def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
         plan: Annotated[Plan, Depends()],
         format: ExportFormat = "html",  # noqa: A002
     ) -> Response:
-        """The beginning of an export, as PDF its very pages, to be shown inside a page of the studio."""
+        """Preview the beginning of an export inside a page of the studio; for PDF, the exact pages."""
         found = workshop.get(project)
         made = previewed(found.board, found.title, format, plan)
         return Response(made.data, media_type=made.media_type, headers=FRAMED)

@@ -95,11 +95,11 @@ class Page(Record, Generic[Listed]):
 
 
 class PicturePage(Page[PictureItem]):
-    """A part of the list of pictures.
+    """A page of the list of pictures.
 
     Attributes:
-        months: of a list in order of time, its months in that order, as 2019-07, or "" where none is known,
-            with the number of pictures of each; empty of a list by path.
+        months: if sorted by time: the months in that order, as 2019-07, or "" if unknown, with the number of
+            pictures of each; empty if sorted by path.
     """
 
     months: dict[str, int] = Field(default_factory=dict)
@@ -304,8 +304,8 @@ class SearchAnswer(Record):
 
     Attributes:
         items: the results.
-        note: a line if no encoder reads the words, or if they contain a negation, which search does not
-            understand; else "".
+        note: a line if no encoder understands the words, or if they contain a negation, which search does not
+            support; else "".
         searched: number of pictures that meet the conditions.
         below: number of results left out because their chance is below `min_probability`.
     """
@@ -323,7 +323,7 @@ class IllustrateRequest(Record):
         text: the text, 2 MB at most.
         format: its format.
         by: what one step is. Default: explicit steps, else paragraphs.
-        options: how to illustrate it.
+        options: storyboard options.
     """
 
     text: Annotated[Text, StringConstraints(min_length=1)]
@@ -356,8 +356,8 @@ class ChangeRequest(RevisionRequest):
     """A change of a project; undo and redo have no other fields.
 
     Attributes:
-        key: any unique string. A change with a known key is not made again; the response is the project as it
-            is. So a change can safely be sent again if no response came.
+        key: any unique string. A change with a known key is not repeated; the response is the current
+            project. So it is safe to send a change again if there was no response.
     """
 
     key: str = Field(default="", max_length=64)
@@ -450,16 +450,17 @@ class Project(ProjectHead):
         schema_version: version of this record.
         text: the text.
         format, by: how it is read; `by` None means explicit steps, else paragraphs.
-        options: how it is illustrated.
+        options: storyboard options.
         board: the storyboard.
-        steps: what is fixed, one per step.
+        steps: locks and relations, one per step.
         bans: pictures never to show.
         missing: 0-based steps that show a picture whose file is gone.
         repeated: groups of 0-based steps that show the same picture or near-duplicates, although the options
             allow no repeats.
         advice: one line on what would help if most steps lack a fitting picture, else "".
         can_undo, can_redo: whether there is a change to undo or redo.
-        notes: what was left out when the text was read, and what could not be kept, one line each.
+        notes: what was left out when the text was read, and which locks or pictures could not be kept, one
+            line each.
     """
 
     schema_version: Literal[1] = 1
@@ -483,9 +484,9 @@ class StepNow(Record):
 
     Attributes:
         position: 0-based.
-        story: its words; `board.story.steps` of the project has it there.
-        board: what was decided for it; `board.steps` likewise.
-        state: what is fixed; `steps` likewise.
+        story: its text; the same as in `board.story.steps` of the project.
+        board: its picture and reasons; the same as in `board.steps`.
+        state: its lock and relation; the same as in `steps`.
     """
 
     position: int
@@ -495,7 +496,7 @@ class StepNow(Record):
 
 
 class StoryHead(Record):
-    """What a page needs to know of a story beside its steps."""
+    """Fields of a story, without its steps."""
 
     title: str
     language: str
@@ -503,19 +504,18 @@ class StoryHead(Record):
 
 
 class Changes(ProjectHead):
-    """What an edit has changed: a project at one revision and this give the project as it is now.
+    """What an edit changed; applied to the project at revision `since`, it gives the current project.
 
-    Lines of the source that later steps stand in, and what of the text is in no step, are told by the project
-    alone.
+    It does not include the source lines of later steps, or text outside of steps; the project has them.
 
     Attributes:
         schema_version: version of this record.
-        since: the revision that the edit named, against which this is told.
+        since: revision named by the edit, with which the project is compared.
         count: number of steps now.
-        order: for each step the place that it had, or None for one that was not there; None where every step
-            is in its place. A place that is not named is that of a step that is gone.
-        steps: those that are not, but for their place, as they were, in order.
-        text: the text, where it is another one; else None.
+        order: for each step its previous position, or None if it is new; None if no step has moved. Positions
+            that do not occur are those of removed steps.
+        steps: steps that differ in more than their position, in order.
+        text: the text, if it has changed; else None.
         story: title, language and direction, as in `board.story` of the project.
         threshold, settings: as in `board` of the project.
         format, by, options, bans, missing, repeated, advice, can_undo, can_redo, notes: as of the project.
@@ -578,7 +578,7 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
 
 
 def _state(state: State, step: int) -> StepState:
-    """What is fixed at a step."""
+    """Lock and relation of a step."""
     fixed = "free" if step not in state.pins else "blank" if state.pins[step] is None else "locked"
     return StepState.model_validate({"position": step, "state": fixed, "relation": state.relations.get(step)})
 
@@ -587,9 +587,9 @@ def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Cha
     """What has changed in a project since a revision.
 
     Args:
-        now: the project.
+        now: the current project.
         since: the revision.
-        before: state and storyboard of that revision; None where they are gone, and every step counts.
+        before: state and storyboard of that revision; None if they are gone, and all steps count as changed.
     """
     board = now.board
     order: tuple[int | None, ...] = tuple(range(len(board.steps)))
@@ -624,7 +624,7 @@ def _words(board: Board) -> list[tuple[str, str]]:
 
 
 def _same(before: tuple[State, Board], old: int | None, now: Project, place: int) -> bool:
-    """Whether a step is, but for its place, what another one was."""
+    """Whether two steps are equal except for their position."""
     if old is None:
         return False
     state, board = before

@@ -1,6 +1,7 @@
-"""What the library page asks besides the catalogue: which pictures are used in projects, and words written.
+"""Data for the library page beyond the catalogue: pictures used in projects, and captions that the user
+writes.
 
-It keeps what costs time to find: what each project shows, and the encoders of captions.
+Caches what is slow to compute: the pictures of each project, and the caption encoders.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from limner.studio.projects import FILE, Projects
 
 
 class Shelf:
-    """The pictures of a library as its page shows them."""
+    """Data for the library page."""
 
     def __init__(self, engine: Engine, projects: Projects) -> None:
-        """Take the library, and the projects that use its pictures."""
+        """Set the library and the projects that use its pictures."""
         self._engine, self._projects = engine, projects
         self._shown: dict[str, tuple[int, frozenset[str]]] = {}
         self._lock = threading.Lock()
@@ -32,20 +33,22 @@ class Shelf:
     def page(
         self, offset: int, limit: int, words: str, only: Only, order: Order
     ) -> tuple[int, list[Picture], dict[str, int]]:
-        """As `page` and `months` of `limner.store.catalogue.Catalogue`; used is what some project shows."""
+        """See `page` and `months` of `limner.store.catalogue.Catalogue`; a used picture is shown by a
+        project.
+        """
         used = self.used() if only.used is not None else frozenset()
         catalogue = self._engine.illustrator().catalogue
         total, found = catalogue.page(offset, limit, words, only=only, used=used, order=order)
         return total, found, {} if order == "path" else catalogue.months(words, only, used, order)
 
     def facets(self) -> Facets:
-        """What the pictures can be chosen by."""
+        """The values by which pictures can be filtered."""
         asked = self._engine.illustrator()
         sources = [display(os.fsencode(one)) for one in asked.library.settings.sources]
         return asked.catalogue.facets(self.used(), sources)
 
     def used(self) -> frozenset[str]:
-        """Ids of all pictures that some project shows; a damaged project shows none."""
+        """Ids of all pictures that a project shows; damaged projects are ignored."""
         with self._lock:
             found: dict[str, tuple[int, frozenset[str]]] = {}
             for project in self._projects.ids():
@@ -65,11 +68,11 @@ class Shelf:
         return frozenset(picture.id for step in board.steps for picture in step.pictures)
 
     def words(self, picture: str) -> PictureWords:
-        """As `limner.store.words.words_of`."""
+        """See `limner.store.words.words_of`."""
         return words_of(PictureStore.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
-        """As `limner.store.words.write_words`; the studio shows it at once."""
+        """See `limner.store.words.write_words`; the studio shows the words at once."""
         library = PictureStore.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:
@@ -80,6 +83,6 @@ class Shelf:
 
 @lru_cache(maxsize=4)
 def _encoders(place: str, spaces: frozenset[str]) -> Sentences:
-    """Encoders of the captions of a library."""
+    """Caption encoders of a library."""
     made = spaces_of(place)
     return caption_encoders({space: made[space] for space in spaces})

@@ -1,6 +1,6 @@
-"""Routes by which a library is changed from its page: pictures brought and taken back, folders, words.
+"""Routes that change the library from its page: uploads, folders and captions.
 
-All of them are for this machine alone. No path from outside reaches the disk but that of a folder to list.
+Only this machine may use them. Requests name no path on the disk except that of a folder to list.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ BATCHES = "/api/library/batches/"
 
 
 def shelf_router(studio: Studio) -> APIRouter:
-    """The routes over a studio."""
+    """Routes of the library page."""
     routes = APIRouter(prefix="/api", tags=["library"])
     arrivals = studio.arrivals
 
     @routes.get("/library/facets")
     def facets() -> Facets:
-        """What the pictures can be chosen by: folders, months, shapes; with the number of each."""
+        """Folders, months and shapes by which pictures can be filtered, with the number of each."""
         return studio.shelf.facets()
 
     @routes.get("/folders")
     def folders(path: Annotated[str, Query(max_length=4096)] = "") -> FolderList:
-        """The folders in a folder of this machine, the user's own unless one is named."""
+        """Subfolders of a folder of this machine; by default of the user's home folder."""
         studio.local()
         return list_folder(path)
 
     @routes.get("/library/batches")
     def batches() -> list[UploadBatch]:
-        """Pictures that were brought into the library, the latest first; each batch can be taken back."""
+        """Uploads, latest first; each can be undone."""
         return arrivals.listed()
 
     @routes.post("/library/batches", status_code=201)
     def begin() -> BatchStarted:
-        """Begin to bring pictures."""
+        """Start an upload."""
         studio.local()
         library = studio.engine.illustrator().library
         if library.store.shared:
@@ -61,26 +61,28 @@ def shelf_router(studio: Studio) -> APIRouter:
         name: Annotated[str, Query(min_length=1, max_length=2000)],
         data: Annotated[bytes, Body(media_type="application/octet-stream")],
     ) -> Arrived:
-        """Bring one picture: its bytes, under the name of its file; one that is there already is not kept."""
+        """Upload one picture: its content, under its file name; one that the library already has is not
+        stored.
+        """
         studio.local()
         return arrivals.add(batch, name, data, studio.engine.illustrator().catalogue)
 
     @routes.post("/library/batches/{batch}/finish", status_code=202)
     def finish(batch: str) -> JobStarted:
-        """Read the pictures of a batch into the library."""
+        """Index the pictures of an upload."""
         studio.local()
         arrivals.place(batch)
         return JobStarted(job=studio.jobs.begin(FolderJob(arrivals.folder)).id)
 
     @routes.delete("/library/batches/{batch}", status_code=202)
     def take_back(batch: str) -> JobStarted:
-        """Take the pictures of a batch out of the library again; their files go to its trash folder."""
+        """Undo an upload: its pictures leave the library, and its files are moved to the trash folder."""
         studio.local()
         arrivals.place(batch)
 
         def told(report: IndexReport) -> str:
             verb = "was" if report.deleted == 1 else "were"
-            return f"{counted(report.deleted, 'file')} {verb} taken out; kept in {arrivals.trash}"
+            return f"{counted(report.deleted, 'file')} {verb} removed; moved to {arrivals.trash}"
 
         job = FolderJob(arrivals.folder, forget=True, before=lambda: arrivals.discard(batch), told=told)
         return JobStarted(job=studio.jobs.begin(job).id)
@@ -96,13 +98,15 @@ def shelf_router(studio: Studio) -> APIRouter:
 
     @routes.put("/pictures/{picture}/words")
     def write(picture: Identifier, words: Described) -> PictureWords:
-        """Write about a picture, in place of what its files say; kept in the library alone."""
+        """Write captions and keywords of a picture, which replace those of its files; stored only in the
+        library.
+        """
         studio.local()
         return _written(studio, picture, words)
 
     @routes.delete("/pictures/{picture}/words")
     def forget(picture: Identifier) -> PictureWords:
-        """Discard your words and use what the files of a picture, and a model, say again."""
+        """Discard your words and use those of the picture's files and of a model again."""
         studio.local()
         return _written(studio, picture, None)
 
@@ -111,5 +115,7 @@ def shelf_router(studio: Studio) -> APIRouter:
 
 def _written(studio: Studio, picture: str, words: Described | None) -> PictureWords:
     if studio.jobs.running("folder"):
-        raise ProblemError(409, "pictures are being read; wait for that to end, then write", kind="busy")
+        raise ProblemError(
+            409, "pictures are being indexed; wait until that is done, then save again", kind="busy"
+        )
     return studio.shelf.write(checked(studio, picture).id, words)

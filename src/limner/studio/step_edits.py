@@ -1,6 +1,6 @@
-"""What a user can do to one step: its words, its place, and the pictures that it shows beside each other.
+"""Edits of one step: its text, its position, and the pictures that it shows.
 
-Pure: a story or storyboard in, another out. What was fixed at a step goes where its words go.
+Pure functions from story or storyboard to a new one. Locks move with the words of their step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Words = Annotated[str, StringConstraints(min_length=1, max_length=STEP_LETTERS)]
 
 
 class Constraints(Record):
-    """What a user fixed on a storyboard.
+    """Locks, relations and bans of a storyboard.
 
     Attributes:
         pins: 0-based step → picture id, or None for a step kept blank.
@@ -48,11 +48,11 @@ class OfStep(Record):
 
 
 class Reword(OfStep):
-    """Give a step other words; a step that is not locked is chosen for anew.
+    """Change the text of a step; unless it is locked, its picture is chosen again.
 
     Attributes:
-        text: its words.
-        title: its heading; None as it is.
+        text: the new text.
+        title: the new heading; None leaves it unchanged.
     """
 
     kind: Literal["reword"]
@@ -61,10 +61,10 @@ class Reword(OfStep):
 
 
 class Split(OfStep):
-    """Cut a step in two; what is fixed, and its pictures, stay with the first part.
+    """Split a step in two; its lock and pictures stay with the first part.
 
     Attributes:
-        at: characters (Unicode code points) of its text before the cut.
+        at: number of characters (Unicode code points) before the split.
     """
 
     kind: Literal["split"]
@@ -72,19 +72,19 @@ class Split(OfStep):
 
 
 class Join(OfStep):
-    """Make one of a step and the next (merge), which keeps the pictures of both that the user chose; or
-    take a step out (remove).
+    """Merge a step with the next one, keeping the pictures of both that the user chose (merge), or remove it
+    (remove).
     """
 
     kind: Literal["merge", "remove"]
 
 
 class Insert(OfStep):
-    """Add a step beside this one.
+    """Insert a step before or after this one.
 
     Attributes:
-        text: its words.
-        title: its heading; None for that of the group of steps that it is put into.
+        text: its text.
+        title: its heading; None for that of the group of steps into which it is inserted.
     """
 
     kind: Literal["insert-before", "insert-after"]
@@ -93,28 +93,28 @@ class Insert(OfStep):
 
 
 class Move(OfStep):
-    """Give a step another place, counted from 0, with all that it shows."""
+    """Move a step, with its pictures, to another position, counted from 0."""
 
     kind: Literal["move"]
     to: Position
 
 
 class TakePicture(OfStep):
-    """Show a picture too, after the others (add-picture), or no longer (remove-picture)."""
+    """Add a picture to those of a step (add-picture), or remove one (remove-picture)."""
 
     kind: Literal["add-picture", "remove-picture"]
     picture: PictureId
 
 
 class OrderPictures(OfStep):
-    """Show the pictures of a step in another order."""
+    """Reorder the pictures of a step."""
 
     kind: Literal["order-pictures"]
     pictures: Annotated[tuple[PictureId, ...], Field(min_length=1, max_length=MOST_PICTURES)]
 
 
 class Frame(OfStep):
-    """Show a picture of a step in another way, with other words; what is not named is as at first."""
+    """Set the crop, focal point, caption and alt text of a picture at a step; omitted ones are reset."""
 
     kind: Literal["frame"]
     picture: PictureId
@@ -126,10 +126,10 @@ PictureEdit = TakePicture | OrderPictures | Frame
 
 
 def revised(story: Story, edit: WordEdit) -> Revision:
-    """The story with a step changed.
+    """The story after an edit of one step.
 
     Raises:
-        DataError: as the methods of `Revision`.
+        DataError: see the methods of `Revision`.
     """
     revision = Revision(story)
     match edit:
@@ -151,16 +151,16 @@ def revised(story: Story, edit: WordEdit) -> Revision:
 def written(
     revision: Revision, by: Segmentation | None, progress: Progress | None = None
 ) -> tuple[Story, str, Segmentation | None]:
-    """A revised story as Markdown, and how to cut it so that its steps are found again, if one way does.
+    """A revised story as Markdown, and a way to divide it that finds the same steps again, if there is one.
 
-    Where it came as Markdown, the author's own lines stay if they can.
+    If it was Markdown, the author's own lines are kept where possible.
 
     Args:
-        revision: of the story.
-        by: how its text was cut.
-        progress: as of `limner.text.worker.ReaderProcesses.read`.
+        revision: the revised story.
+        by: how its text was divided.
+        progress: see `limner.text.worker.ReaderProcesses.read`.
     Returns:
-        The story as it is now, with the text as its source if its steps are found again; the text; and how.
+        The story, with the text as its source if its steps are found again; the text; and how to divide it.
     """
     story = revision.story
     due = [(step.title, step.text) for step in story.steps]
@@ -180,21 +180,21 @@ def written(
 
 
 def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:
-    """Ids of the pictures that a step shows after an edit.
+    """Ids of the pictures of a step after an edit.
 
     Raises:
-        DataError: it cannot be done there.
+        DataError: the edit is not possible there.
     """
     where, shown = f"step {edit.step + 1}", tuple(one.id for one in board.steps[edit.step].pictures)
     if not shown:
-        raise DataError(f"{where} shows no picture; choose one for it first")
+        raise DataError(f"{where} shows no picture; choose one first")
     match edit:
         case TakePicture(kind="add-picture", picture=picture):
             if picture in shown:
                 raise DataError(f"{where} shows picture {picture[:12]} already")
             if len(shown) >= MOST_PICTURES:
                 raise DataError(
-                    f"{where} shows {counted(len(shown), 'picture')}, as many as it can; take one away first"
+                    f"{where} shows {counted(len(shown), 'picture')}, the maximum; remove one first"
                 )
             return (*shown, picture)
         case OrderPictures(pictures=pictures):
@@ -211,19 +211,19 @@ def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:
 
 
 def shown_first(edit: PictureEdit, board: Board) -> str:
-    """Id of the picture that a step shows first after an edit; errors as `pictured`."""
+    """Id of the first picture of a step after an edit; raises as `pictured`."""
     return _order(edit, board)[0]
 
 
 def pictured(board: Board, edit: PictureEdit, added: Sequence[Picture] = ()) -> Board:
-    """The storyboard with other pictures at a step; which comes first is noted where it is chosen.
+    """The storyboard with other pictures at a step.
 
     Args:
-        board: as it was.
-        edit: what to change.
-        added: record of a picture that comes in.
+        board: the storyboard before.
+        edit: the edit.
+        added: record of a picture to be added.
     Raises:
-        DataError: the step shows none, too many, or not that one.
+        DataError: the step has no picture, too many, or not that one.
     """
     order = _order(edit, board)
     step = board.steps[edit.step]
@@ -246,13 +246,14 @@ def dressed(
     before: Constraints,
     bans: Collection[str],
 ) -> Board:
-    """A new storyboard with the further pictures, and the framing, of the steps that its steps come from.
+    """A new storyboard with the additional pictures, crops and captions of the steps from which its steps
+    come.
 
     Args:
         fresh: the new one.
         board: the old one.
-        sources: 0-based step of the new one → steps of the old one, one but where some were merged.
-        before: what was fixed; pictures to which merged steps were locked are shown side by side.
+        sources: 0-based step of the new one → steps of the old one; several only if they were merged.
+        before: locks before the edit; if merged steps were locked, their pictures are shown side by side.
         bans: pictures that must not be shown.
     """
     steps = []

@@ -1,6 +1,7 @@
-"""Projects made, changed, undone and redone: an act changes the steps it concerns, no other, and is saved.
+"""Projects: created, changed, undone and redone; each change affects only the steps that it names, and is
+saved.
 
-It brings the library's illustrator and the projects on disk together, for the command and the web alike.
+Connects the library's illustrator and the projects on disk, for the command and the web.
 """
 
 from __future__ import annotations
@@ -65,10 +66,10 @@ Value = TypeVar("Value")
 
 
 class StaleError(ConfigError):
-    """A change of a revision that is no longer the current one.
+    """A change of a revision that is not current.
 
     Args:
-        found: the revision that was named.
+        found: the revision named by the request.
         due: the current one.
     """
 
@@ -77,10 +78,10 @@ class StaleError(ConfigError):
 
 
 class Workshop:
-    """All that can be done with the projects of one folder and one library."""
+    """All operations on the projects of one folder and one library."""
 
     def __init__(self, engine: Engine, projects: Projects) -> None:
-        """Take both."""
+        """Set the folder and the library."""
         self.engine, self.projects = engine, projects
         self._strips: dict[tuple[str, int, int], tuple[str, ...]] = {}
         self._previews: dict[tuple[str, int, str], Board] = {}
@@ -98,21 +99,21 @@ class Workshop:
         notes: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Project:
-        """Illustrate a text and keep it as a project.
+        """Illustrate a text and save it as a project.
 
         Args:
             text: the text.
-            format: how to read it.
+            format: its format.
             by: what one step is.
-            title: of the project; that of the text unless given.
-            options: how to illustrate it.
+            title: title of the project. Default: that of the text.
+            options: storyboard options.
             given: 0-based step → picture of the library that the text itself shows.
-            told: what is to be known of the pictures that it names; None: it has no folder, and shows none.
-            notes: what else is to be known of it, such as what reading its document left out.
-            progress: as of `limner.match.illustrator.Illustrator.board`; an error that it raises leaves
-                no project behind.
+            told: notes on the pictures in the text; None: the text has no folder, so they cannot be shown.
+            notes: further notes, such as what was left out when its document was read.
+            progress: see `limner.match.illustrator.Illustrator.board`; if it raises an error, no project is
+                created.
         Raises:
-            LimnerError: as `read_text` and `limner.match.illustrator.Illustrator.board`.
+            LimnerError: see `read_text` and `limner.match.illustrator.Illustrator.board`.
         """
         reading = edits.read_text(text, format, by, progress)
         library = self.engine.illustrator()
@@ -139,10 +140,10 @@ class Workshop:
         return self._begun(_naming(state, board), text, board)
 
     def duplicate(self, project: str) -> Project:
-        """A copy of a project as it is, with a history of its own.
+        """Copy a project; the copy has a history of its own.
 
         Raises:
-            UnknownProjectError: there is none.
+            UnknownProjectError: it does not exist.
             DataError: it is damaged.
         """
         found = self.projects.read(project)
@@ -152,23 +153,23 @@ class Workshop:
         return self._begun(found.state.model_copy(update=changes), text, board)
 
     def get(self, project: str) -> Project:
-        """A project as it is.
+        """The current state of a project.
 
         Raises:
-            UnknownProjectError: there is none.
+            UnknownProjectError: it does not exist.
         """
         found = self.projects.read(project)
         return self._shown(found, self.projects.text(found), self.projects.board(found))
 
     def summaries(self) -> list[ProjectSummary]:
-        """All projects, the one changed last first; a damaged one says so in place of its title."""
+        """All projects, the last changed first; for a damaged one, the error instead of the title."""
         found: list[ProjectSummary] = []
         for project in self.projects.ids():
             try:
                 one = self.projects.read(project)
                 found.append(summary(one, self.projects.board(one)))
             except UnknownProjectError:
-                continue  # moved to the trash meanwhile
+                continue  # moved to the trash in the meantime
             except DataError as error:
                 found.append(broken(project, str(error)))
         return sorted(found, key=lambda one: one.updated_at, reverse=True)
@@ -182,18 +183,19 @@ class Workshop:
         key: str = "",
         progress: Progress | None = None,
     ) -> Project:
-        """Change a project: the steps that the change concerns are chosen for, all others stay as they are.
+        """Change a project; the affected steps are chosen again, and all others stay as they are.
 
         Args:
             project: its id.
-            revision: the one that the change is meant for; it may be an earlier one.
+            revision: the revision for which the change was made; it may be an earlier one.
             edit: the change.
-            key: as of `limner.studio.schemas.ChangeRequest`.
-            progress: as of `create`; an error that it raises leaves the project as it was.
+            key: see `limner.studio.schemas.ChangeRequest`.
+            progress: see `create`; if it raises an error, the project is unchanged.
         Raises:
-            StaleError: what the change concerns has changed meanwhile, or since the picture was offered.
-            DataError: a step or picture that is not there.
-            LimnerError: as `limner.match.illustrator.Illustrator.board`.
+            StaleError: something that the change affects has changed in the meantime, or since the picture
+                was offered.
+            DataError: the step or picture does not exist.
+            LimnerError: see `limner.match.illustrator.Illustrator.board`.
         """
         if isinstance(edit, Choose) and edit.offer is not None and edit.offer.revision != revision:
             raise StaleError(edit.offer.revision, revision)
@@ -222,13 +224,13 @@ class Workshop:
         return self._shown(saved, text, fresh)
 
     def changes(self, now: Project, since: int) -> Changes:
-        """What has changed in a project since an earlier revision; every step where that is gone.
+        """What has changed in a project since an earlier revision; all steps if that is gone.
 
         Args:
-            now: the project as it is.
+            now: the current project.
             since: the revision.
         Raises:
-            DataError: the project is not there, or damaged.
+            DataError: the project does not exist, or is damaged.
         """
         seen = self.projects.read(now.id).at(since)
         return changes(now, since, None if seen is None else (seen.state, self.projects.board(seen)))
@@ -241,16 +243,16 @@ class Workshop:
         *,
         progress: Progress | None = None,
     ) -> Preview:
-        """What would change if all free steps were chosen for anew; nothing is changed.
+        """Preview what would change if all unlocked steps were chosen again; nothing is changed.
 
         Args:
             project: its id.
-            revision: the one that is asked about.
-            options: to choose by; None for those of the project.
-            progress: as of `create`.
+            revision: revision for which the preview is requested.
+            options: storyboard options; None for those of the project.
+            progress: see `create`.
         Raises:
-            StaleError: the project has changed meanwhile.
-            LimnerError: as `limner.match.illustrator.Illustrator.board`.
+            StaleError: the project has changed in the meantime.
+            LimnerError: see `limner.match.illustrator.Illustrator.board`.
         """
         found = self._current(project, revision)
         board, state = self.projects.board(found), found.state
@@ -267,20 +269,20 @@ class Workshop:
         return Preview(revision=found.revision, steps=tuple(steps))
 
     def undo(self, project: str, revision: int, key: str = "") -> Project:
-        """Take the last change back.
+        """Undo the last change.
 
         Args:
             project: its id.
-            revision: the one to go back from.
-            key: as of `edit`.
+            revision: the current revision.
+            key: see `edit`.
         Raises:
-            StaleError: the project has changed meanwhile.
-            ConfigError: there is nothing to take back.
+            StaleError: the project has changed in the meantime.
+            ConfigError: there is nothing to undo.
         """
         return self._step(project, revision, -1, key)
 
     def redo(self, project: str, revision: int, key: str = "") -> Project:
-        """Do again what was taken back last; arguments and errors as `undo`."""
+        """Redo the last undone change; arguments and errors as `undo`."""
         return self._step(project, revision, 1, key)
 
     def strip(
@@ -292,17 +294,17 @@ class Workshop:
         *,
         progress: Progress | None = None,
     ) -> Strip:
-        """Candidates for one step, all others staying as they are.
+        """Candidates for one step with all other steps unchanged.
 
         Args:
             project: its id.
             step: 0-based.
-            limit: candidates at most.
-            relation: to ask for in place of the step's own; None for its own.
-            progress: as of `create`.
+            limit: maximum number of candidates.
+            relation: relation to use instead of the step's own; None for its own.
+            progress: see `create`.
         Raises:
-            DataError: no such project or step.
-            LimnerError: as `limner.match.illustrator.Illustrator.board`.
+            DataError: the project or step does not exist.
+            LimnerError: see `limner.match.illustrator.Illustrator.board`.
         """
         found = self.projects.read(project)
         board, state = self.projects.board(found), found.state
@@ -315,7 +317,7 @@ class Workshop:
         return Strip(step=step, revision=found.revision, items=tuple(strip))
 
     def _begun(self, state: State, text: str, board: Board) -> Project:
-        """A new project, saved."""
+        """Create and save a project."""
         entry = Entry(revision=1, time=state.time, act="create")
         begun = ProjectFile(
             id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
@@ -324,7 +326,7 @@ class Workshop:
         return self._shown(begun, text, board)
 
     def _shown(self, found: ProjectFile, text: str, board: Board) -> Project:
-        """A project, with what would help it."""
+        """The response for a project, with advice on what would help."""
         asked = self.engine.illustrator()
         return shown(found, text, board, advice(board, asked.catalogue, asked.library.settings.spaces))
 
@@ -337,7 +339,7 @@ class Workshop:
             cursor = found.cursor + by
             if not 0 <= cursor < len(found.states):
                 raise ConfigError(f"nothing to {act}")
-            # The state whose effect comes or goes is the later of the two.
+            # Undo removes and redo restores the effect of the later of the two states.
             turned = found.states[max(cursor, found.cursor)].revision
             choices = tuple(
                 one.model_copy(update={"withdrawn": by < 0}) if one.revision == turned else one
@@ -355,10 +357,10 @@ class Workshop:
         return found
 
     def _rebased(self, found: ProjectFile, revision: int, edit: Edit, board: Board) -> Edit:
-        """An edit that was meant for an earlier revision.
+        """Convert an edit of an earlier revision into one of the current.
 
         Raises:
-            StaleError: what it concerns has changed since, or that revision is gone.
+            StaleError: something that it affects has changed since, or that revision is gone.
         """
         seen = found.at(revision) if revision < found.revision else None
         if seen is not None:
@@ -376,7 +378,7 @@ class Workshop:
         *,
         progress: Progress | None,
     ) -> tuple[State, str, Board]:
-        """State, text and storyboard after an edit; errors as `edit`."""
+        """State, text and storyboard after an edit; raises as `edit`."""
         library, story, before = self.engine.illustrator(), board.story, found.state
         state, shows = edits.changed(before, edit, board, library), board.shown
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
@@ -448,14 +450,14 @@ class Workshop:
 
 
 def _unshown(story: Story) -> Iterator[str]:
-    """A line for each picture that a text without a folder names."""
+    """A note for each picture named by a text that has no folder."""
     for position, step in enumerate(story.steps, 1):
         for picture in step.pictures:
             yield f"step {position} shows {picture.target}, which {picture.problem or NO_FOLDER}"
 
 
 def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
-    """A line where the text is in a language that nothing reads."""
+    """A note if no encoder reads the language of the text."""
     note = library.language_note(story)
     return () if note is None else (note,)
 
@@ -475,17 +477,17 @@ def _around(  # noqa: PLR0917
     *,
     progress: Progress | None = None,
 ) -> Board:
-    """The storyboard in which some steps stay as they are and the others are chosen for.
+    """The storyboard with some steps kept and the others chosen again.
 
     Args:
-        library: that is asked.
+        library: the library.
         story: the text.
-        state: what is fixed.
-        board: the storyboard before it. Its threshold holds for the others too: that of a text as it is now
-            would show at one step what it leaves out at another.
-        stay: step → what it shows and why.
-        told: those of them that are explained anew.
-        progress: as of `made`.
+        state: locks, relations and bans.
+        board: the storyboard before. Its threshold applies to the other steps too, so that all steps have the
+            same.
+        stay: step → its picture and the reason.
+        told: kept steps that must be explained again.
+        progress: see `made`.
     """
     held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
     options = state.options
@@ -513,16 +515,16 @@ def _chosen(
     as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """As `made`, but what stands beside another step's picture is in use, as that is.
+    """Call `made`, treating additional pictures of other steps as used.
 
     Args:
-        library: that is asked.
+        library: the library.
         story: the text.
-        state: what is fixed.
-        steps: with the pictures that are in use.
-        held: as of `made`.
-        as_it_is: as of `made`.
-        progress: as of `made`.
+        state: locks, relations and bans.
+        steps: steps with the pictures that are in use.
+        held: see `made`.
+        as_it_is: see `made`.
+        progress: see `made`.
     """
     beside = {picture.id for one in steps for picture in one.more}
     beside -= {*(held or {}).values(), *state.pins.values(), *state.given.values(), *state.bans}
@@ -535,7 +537,7 @@ def _chosen(
 
 
 def _staying(board: Board, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
-    """Steps of a new storyboard that show what steps of the old one do, as they are there."""
+    """Steps of a new storyboard that keep the pictures of steps of the old one."""
     steps = board.steps
     return {
         new: step if step.position == new else step.model_copy(update={"position": new})
@@ -545,7 +547,7 @@ def _staying(board: Board, sources: Mapping[int, tuple[int, ...]]) -> dict[int, 
 
 
 def _is_held(state: State, board: Board, step: int, sources: tuple[int, ...]) -> bool:
-    """Whether a step of other words is fixed to what the first of its sources shows."""
+    """Whether a step with new words is locked to the picture of the first step from which it comes."""
     return bool(sources) and step in state.pins and state.pins[step] == board.shown[sources[0]]
 
 
@@ -555,12 +557,12 @@ def _of_text(state: State, text: str, notes: tuple[str, ...]) -> State:
 
 
 def _titled(story: Story, board: Story, text: Story) -> Story:
-    """A text read anew; a title that was given on the board stays, unless the text has another one now."""
+    """A text that was read again; a title set on the board stays, unless the text has a new one."""
     return story.model_copy(update={"title": board.title}) if story.title == text.title else story
 
 
 def _taken(fresh: Board, board: Board, state: State, accepted: Collection[int] | None) -> Board:
-    """A new storyboard in which the steps whose new picture was not accepted show the old one."""
+    """A new storyboard in which steps whose new picture was not accepted show the old one."""
     steps = [
         one if same or (step not in state.pins and (accepted is None or step in accepted)) else old
         for step, (old, one) in enumerate(zip(board.steps, fresh.steps, strict=True))
@@ -570,12 +572,12 @@ def _taken(fresh: Board, board: Board, state: State, accepted: Collection[int] |
 
 
 def _asked(found: ProjectFile, options: BoardOptions) -> tuple[str, int, str]:
-    """Name of a preview."""
+    """Key of a preview."""
     return found.id, found.revision, options.model_dump_json()
 
 
 def _remember(kept: dict[Key, Value], key: Key, value: Value, most: int) -> None:
-    """Keep the latest answers; the oldest go."""
+    """Cache the latest previews, and drop the oldest."""
     while len(kept) >= most:
         kept.pop(next(iter(kept)), None)
     kept[key] = value

@@ -1,8 +1,8 @@
-"""The Markdown that people write: front matter, CommonMark with tables, and what GitHub, Obsidian, MDX
-and others add.
+"""Markdown as people write it: front matter, CommonMark with tables, and extensions of GitHub, Obsidian, MDX
+and others.
 
-Each addition is a rule of markdown-it's own kinds. Whatever is read carries the lines of its source, as an
-attribute that `limner.text.html_blocks` looks for.
+Each extension is a rule of markdown-it. Every element carries its source lines in an attribute that
+`limner.text.html_blocks` reads.
 """
 
 import json
@@ -33,7 +33,7 @@ from limner.text.html_blocks import MAX_ELEMENTS
 _MOST_LETTERS = 50_000
 _KEY = re.compile(r"[A-Za-z_][\w-]*\s*(:(\s|$)|=)")
 _MORE = re.compile(r"\s|[-#\[\]]")
-"""A line among keys that is none itself: a value that goes on, an item, a comment or a table."""
+"""A line of front matter that is not a key: the rest of a value, a list item, a comment or a table."""
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 """Line that begins front matter → lines that end it."""
 _KINDS = {"---": ("YAML", "title: ..."), "+++": ("TOML", "title = ...")}
@@ -41,11 +41,11 @@ _KINDS = {"---": ("YAML", "title: ..."), "+++": ("TOML", "title = ...")}
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """What stands at the top of a text, before its words.
+    """The block of metadata at the top of a text.
 
     Attributes:
-        lines: how many lines of the text it takes; 0: there is none.
-        stated: what it states.
+        lines: number of lines of the text that it takes; 0 if there is none.
+        stated: its content.
         note: what is wrong with it, or "".
     """
 
@@ -55,13 +55,13 @@ class FrontMatter:
 
 
 def without_front(source: str, where: str) -> tuple[str, FrontMatter]:
-    """A text with empty lines in place of its front matter, so that all others keep their numbers.
+    """Replace the front matter of a text by empty lines, so that all other lines keep their numbers.
 
     Args:
         source: the text, with any line ends; those of the result are line feeds.
         where: its name, for messages.
     Raises:
-        DataError: as `front_matter`.
+        DataError: see `front_matter`.
     """
     text = re.sub(r"\r\n?", "\n", source.removeprefix("\ufeff"))
     front = front_matter(text, where)
@@ -70,13 +70,13 @@ def without_front(source: str, where: str) -> tuple[str, FrontMatter]:
 
 
 def front_matter(text: str, where: str) -> FrontMatter:
-    """The front matter of a text.
+    """Read the front matter of a text.
 
     Args:
-        text: the text; with line feeds.
+        text: the text, with line feeds.
         where: its name, for messages.
     Raises:
-        DataError: it is not what its first line says, or too long.
+        DataError: it is not in the format that its first line indicates, or it is too long.
     """
     first, _, rest = text.partition("\n")
     mark, lines = first.rstrip(), rest.split("\n")
@@ -87,7 +87,7 @@ def front_matter(text: str, where: str) -> FrontMatter:
     end = next((index for index, line in enumerate(lines) if line.rstrip() in _ENDS[mark]), None)
     if end is None:
         return _unclosed(mark, lines, where)
-    # A thematic break at the top of a story is not front matter: keys are.
+    # A thematic break at the top of a story is not front matter, which has keys.
     keys = [line for line in lines[:end] if line.strip() and not line.lstrip().startswith(("#", "["))]
     stated = "\n".join(lines[:end])
     if mark == "+++" and not keys:
@@ -104,7 +104,7 @@ def front_matter(text: str, where: str) -> FrontMatter:
 
 
 def _json(text: str) -> FrontMatter:
-    """One object of JSON; a text may begin with a brace and be none."""
+    """Read one JSON object; a text may also begin with a brace without being JSON."""
     try:
         data, end = json.JSONDecoder().raw_decode(text[:_MOST_LETTERS])
     except (ValueError, RecursionError):
@@ -116,7 +116,7 @@ def _json(text: str) -> FrontMatter:
 
 
 def _unclosed(mark: str, lines: Sequence[str], where: str) -> FrontMatter:
-    """Keys below a line that begins front matter, up to the first empty line, where nothing ends it."""
+    """Keys below a line that begins front matter but is never closed, up to the first empty line."""
     count = next((index for index, line in enumerate(lines) if not line.strip()), len(lines))
     if not all(_KEY.match(line) or (index and _MORE.match(line)) for index, line in enumerate(lines[:count])):
         count = 0
@@ -125,55 +125,57 @@ def _unclosed(mark: str, lines: Sequence[str], where: str) -> FrontMatter:
     except DataError:
         data = {}
     stated = data if isinstance(data, dict) else {}
-    if mark == "---" and "title" not in stated:  # a break, and words below it
+    if mark == "---" and "title" not in stated:  # a thematic break with text below it
         return FrontMatter()
-    note = f"front matter begins with {mark} and has no such line at its end: read up to the first empty line"
+    note = f"front matter begins with {mark} but has no closing line: read up to the first empty line"
     return FrontMatter(count + 1, stated, note)
 
 
 def _data_of(mark: str, stated: str, where: str) -> object:
-    """What front matter says.
+    """Parse front matter.
 
     Args:
         mark: the line that begins it.
-        stated: what it holds.
+        stated: its content.
         where: name of the text, for messages.
     Raises:
-        DataError: it is not what its mark says.
+        DataError: it is not in the format that `mark` indicates.
     """
     kind, shown = _KINDS[mark]
     try:
-        # BaseLoader: every value stays the words it is (`no` is not False), and no object is built.
+        # BaseLoader: every value remains text (`no` is not False), and no object is created.
         return yaml.load(stated, Loader=yaml.BaseLoader) if kind == "YAML" else tomllib.loads(stated)  # noqa: S506
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         line = " ".join(str(error).split())[:160]
         raise DataError(
             f"{where}: front matter is not {kind} ({line}); expected '{shown}' lines between two '{mark}' "
-            "lines; mend or remove it"
+            "lines; correct or remove it"
         ) from None
 
 
-# Deeper than anyone writes, shallower than the HTML parser's bound; beyond it markdown-it would skip text.
+# Deeper than real texts, and shallower than the limit of the HTML parser; beyond it markdown-it would skip
+# text.
 MAX_NESTING = 60
-# Each may begin or end an emphasis, or begin a link whose end is looked for.
+# Each may begin or end emphasis, or begin a link, for whose end the parser searches.
 _MOST = {"signs of emphasis": ("*_~", 100_000), "opening brackets": ("[", 20_000)}
 _PARAGRAPHS = 5
-"""How many paragraphs may have the most of each."""
+"""Number of paragraphs that may reach each maximum."""
 _MAX_LINES, _MAX_REPEATED = 80_000, 2_000_000
-# What stands before the words of a line, and the marks of lists in it.
+# Indentation and markers before the words of a line, and the list markers among them.
 _BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
 TAB = "tab"
 """What its tokens are called in the parse."""
 CODE = "code"
-"""Key of the environment of a parse: what was left out as code of a page."""
+"""Key in the parser's environment for page code that was left out."""
 
 _WIKI = re.compile(r"(!?)\[\[([^\[\]|\n]++)(?:\|([^\[\]\n]*+))?\]\](?![(\[])")
 _PICTURE_NAME = re.compile(r"\.(?:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)\Z", re.IGNORECASE)
 _SIZE = re.compile(r"\d+(?:x\d+)?\Z")
 _CALLOUT = re.compile(r"\[!([\w -]+)\][+-]?[ \t]*")
 _CONTAINER = "container"
-# ``::: tip``, ``:::tip[Title]``, ``::: {.callout-tip title="Title"}``; others only group what they hold.
+# ``::: tip``, ``:::tip[Title]``, ``::: {.callout-tip title="Title"}``; other containers only group their
+# content.
 _CONTAINED = re.compile(
     r"[ \t]*\{?\.?(?:callout-)?"
     r"(note|tip|hint|info|important|success|warning|caution|danger|error|seealso)\b\}?"
@@ -211,7 +213,7 @@ _MODULE = re.compile(
 )
 _BLOCK_NAME = re.compile(r"[ \t]\^[\w-]{4,}\Z")
 _ASIDE = re.compile(r"%%.*%%\Z|!\[\[[^\[\]\n]+\]\]\Z", re.DOTALL)
-"""What Obsidian leaves out, and what it shows of another note."""
+"""Obsidian's comments, and its embedded notes."""
 _EXPRESSION = re.compile(r"\{(?:\{.*\}|%.*%|/\*.*\*/|[#:.][^}]*|[\w.]+)\}\Z", re.DOTALL)
 _VALUE = re.compile(r"\s[\w-]+=\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}")
 _COMPONENT = re.compile(
@@ -221,14 +223,14 @@ _COMPONENT = re.compile(
 
 
 def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
-    """A Markdown text without front matter as tokens, as HTML, and what was left out as code of a page.
+    """Parse Markdown without front matter: its tokens, its HTML, and the page code that was left out.
 
     Args:
-        body: the text; with line feeds.
+        body: the text, with line feeds.
         where: its name, for messages.
     Raises:
-        DataError: lists or quotes nested too deeply; more lines, items, signs of emphasis or brackets than
-            anybody writes.
+        DataError: lists or quotes are nested too deeply, or there are too many lines, items, emphasis marks
+            or brackets.
     """
     _check(body, where)
     made, env = parser(), dict[str, object]()
@@ -238,12 +240,12 @@ def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
             f"{where}: Markdown nested deeper than {MAX_NESTING // 2} lists or quotes; expected a readable "
             "text; flatten it"
         )
-    # a link that is defined once and used often is written as often
+    # a link that is defined once and used often is repeated in the HTML
     inner = chain.from_iterable(token.children or () for token in tokens)
     stated = sum(len(str(value)) for token in inner for value in token.attrs.values())
     if stated > len(body) + _MAX_REPEATED:
         raise DataError(
-            f"{where}: repeats the addresses of its links over and over, {_MAX_REPEATED:,} letters of them;"
+            f"{where}: repeats the URLs of its links, {_MAX_REPEATED:,} characters in all;"
             " expected a readable text; read it as plain text"
         )
     code = env.get(CODE)
@@ -251,34 +253,33 @@ def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
 
 
 def _check(body: str, where: str) -> None:
-    """Refuse what would keep the parser busy."""
+    """Refuse texts on which the parser would take very long."""
     if body.count("\n") - body.count("\n\n") > _MAX_LINES:
         raise DataError(
-            f"{where}: holds more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
+            f"{where}: has more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
         )
     paragraphs = re.split(r"\n[ \t]*+\n", body)
     for name, (signs, most) in _MOST.items():
         counts = [sum(map(part.count, signs)) for part in paragraphs]
         if max(counts) > most or sum(counts) > most * _PARAGRAPHS:
             raise DataError(
-                f"{where}: holds more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
+                f"{where}: has more than {most:,} {name} in one paragraph, or {most * _PARAGRAPHS:,} in"
                 " all; expected a readable text; read it as plain text"
             )
     if sum(len(_ITEM.findall(line[0])) for line in _BEFORE.finditer(body)) > MAX_ELEMENTS:
         raise DataError(
-            f"{where}: holds more than {MAX_ELEMENTS:,} items of lists; expected a readable text; split it"
+            f"{where}: has more than {MAX_ELEMENTS:,} list items; expected a readable text; split it"
         )
 
 
 def parser() -> MarkdownIt:
-    """A parser whose tokens render as HTML for `limner.text.html_blocks`.
+    """Create a parser whose tokens render as HTML for `limner.text.html_blocks`.
 
-    An element with the attribute `ASIDE` stands beside the text, and its value says as what. `LINES` names
-    the first line of the source that an element or the HTML after it comes from, from 0, and the one after
-    its last.
+    The attribute `ASIDE` marks an element outside the running text and gives its kind. `LINES` gives the
+    first source line, from 0, of an element or of the HTML after it, and the line after its last.
     """
     made = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
-    # Nothing is followed, and a picture's address must stay exactly as written.
+    # No link is followed, and a picture's URL must stay exactly as written.
     made.validateLink = lambda url: True  # type: ignore[method-assign]
     made.normalizeLink = lambda url: url  # type: ignore[method-assign]
     made.use(footnote_plugin, inline=False, move_to_end=False)
@@ -369,7 +370,7 @@ def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _dialects(state: StateCore) -> None:
-    """Mark callouts, tasks and footnotes, and take code of the page out, before words are parsed."""
+    """Mark callouts, tasks and footnotes, and remove page code, before inline text is parsed."""
     tokens = state.tokens
     for token in tokens:
         if token.map is not None and token.nesting >= 0:
@@ -427,7 +428,7 @@ def _without_code_lines(words: str, env: EnvType) -> str:
 
 
 def _titled(token: Token, lines: Sequence[str]) -> list[Token]:
-    """The beginning of a container as one of a callout, with its title; other tokens as they are."""
+    """Convert the beginning of a container into that of a callout with its title; keep other tokens."""
     if token.type == "admonition_open":
         token.attrSet(ASIDE, "callout")
     if token.type != f"container_{_CONTAINER}_open":
@@ -435,7 +436,9 @@ def _titled(token: Token, lines: Sequence[str]) -> list[Token]:
     if (found := _CONTAINED.match(token.info)) is None:
         return [token, *_named(token)]
     end = token.map[1] if token.map is not None else len(lines)
-    if any(":::" in line for line in lines[end : end + 1]):  # what is not closed ends with the text
+    if any(
+        ":::" in line for line in lines[end : end + 1]
+    ):  # a container without an end extends to the end of the text
         token.attrSet(ASIDE, "callout")
     title = found[2].strip("[]\"' ") or found[1].capitalize()
     words = Token("inline", "", 0, content=f"**{title}**", children=[], level=token.level + 2)
@@ -458,7 +461,7 @@ def _named(token: Token) -> list[Token]:
 
 
 def _without_code(state: StateCore) -> list[Token]:
-    """All tokens but those of modules, expressions and components that stand alone."""
+    """All tokens except modules, expressions and components on their own lines."""
     kept: list[Token] = []
     lines = state.src.split("\n")
     end, dropped = 0, False
@@ -476,7 +479,7 @@ def _without_code(state: StateCore) -> list[Token]:
 
 
 def _code_end(lines: Sequence[str], place: Sequence[int], inline: Token) -> int:
-    """The line after a paragraph, and what belongs to it, that is code of the page; 0 where it is none."""
+    """The line after a paragraph of page code, with what belongs to it; 0 if it is not page code."""
     words = inline.content.strip()
     if _MODULE.match(words):
         return _module_end(lines, *place)
@@ -505,7 +508,7 @@ def _code_end(lines: Sequence[str], place: Sequence[int], inline: Token) -> int:
 
 
 def _module_end(lines: Sequence[str], start: int, end: int) -> int:
-    """The line after a piece of code: that of its paragraph, or where its brackets are closed."""
+    """The line after a module: the end of its paragraph, or of its last open bracket."""
     depth = 0
     for place in range(start, len(lines)):
         depth += sum(map(lines[place].count, "{[(")) - sum(map(lines[place].count, "}])"))
@@ -515,7 +518,7 @@ def _module_end(lines: Sequence[str], start: int, end: int) -> int:
 
 
 def _components(state: StateCore) -> None:
-    """HTML has no components: what is in them stays, and one that shows a picture is a picture."""
+    """Remove components, which HTML lacks, but keep their content; picture components become <img>."""
     for token in state.tokens:
         if token.type == "html_block":
             token.content = _COMPONENT.sub(lambda found: _plain(found, "<br>"), token.content)

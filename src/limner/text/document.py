@@ -1,10 +1,8 @@
-"""What every text reader produces: a document of blocks, in reading order, and which files it may show.
+"""The output of every text reader: a document of blocks in reading order; and which files it may show.
 
-One form for Markdown, HTML and plain text, so that cutting is written once; it also holds what was left out.
-No parsing and no cutting here.
-
-A text can come from anywhere, and what it names is exported with it: files below its own folder may be shown,
-and what its reader allows.
+One form for Markdown, HTML and plain text, so that there is one way to divide texts; it also lists what was
+left out. A text may come from a stranger, and the files that it names are exported with it: only files below
+its own folder may be shown, and those that the user allows.
 """
 
 import unicodedata
@@ -25,20 +23,20 @@ from limner.records import Between, Part, PictureRef, Step, Story
 Direction = Literal["ltr", "rtl"]
 MAX_BLOCKS = 60_000
 ASIDE, LINES = "data-limner-aside", "data-limner-lines"
-"""Attributes of HTML that Markdown became: what stands beside the text, and where it was written."""
+"""Attributes of HTML made from Markdown: kind of an element outside the running text, and source lines."""
 CREDITS = ("title", "language", "author", "illustrator", "license")
-"""What a text may state of itself, as `Document` and `limner.records.Story` call it."""
+"""Metadata that a text may state, named as in `Document` and `limner.records.Story`."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something of the text that is in no step.
+    """A part of the text that is in no step.
 
     Attributes:
         reason: why, in a few words, such as ``ingredients`` or ``navigation``.
-        text: the words, "" for a picture alone.
-        pictures: targets of the pictures that went with it.
-        kept: the story still holds it, between its steps.
+        text: its text; "" for a picture alone.
+        pictures: targets of its pictures.
+        kept: whether the story still contains it, between its steps.
     """
 
     reason: str
@@ -52,20 +50,20 @@ class Block:
     """One heading, paragraph, list item, table, piece of code or page break.
 
     Attributes:
-        kind: what it is; ``verbatim`` is code or a table: lines are kept, sentences are not sought.
-        text: its words; "" for a break or for pictures alone.
+        kind: its kind; ``verbatim`` is code or a table, whose lines are kept and not divided into sentences.
+        text: its text; "" for a break or for pictures alone.
         level: 1 to 6 for a heading, else 0.
         pictures: pictures shown in it, in order.
-        ordered: for an item: its list is numbered.
+        ordered: for an item: whether its list is numbered.
         number: for an item of a numbered list: its number.
         list_id: for an item: equal inside one list, different between lists.
-        card: kind and number of the card that it stands in, see `limner.text.html_blocks`; (0, 0): in none.
-        caption: its words are the caption of a picture.
-        taken: that picture has them, so that they stand nowhere else.
-        aside: what its words are, such as a footnote, where they are no step of their own; else "".
-        lines: the first line of the source that it is written in, from 0, and the one after its last.
-        parts: its words with their markup; see `with_parts`.
-        places: numbers of the blocks of the document that it is made of, from 0.
+        card: kind and number of its card, see `limner.text.html_blocks`; (0, 0) if it is in none.
+        caption: whether its text is the caption of a picture.
+        taken: whether a picture has this caption, so that it is shown nowhere else.
+        aside: kind of text outside the steps, such as a footnote; else "".
+        lines: first line of its source, from 0, and the line after its last.
+        parts: its text with its formatting; see `with_parts`.
+        places: indices, from 0, of the document's blocks from which it is made.
     """
 
     kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
@@ -85,26 +83,24 @@ class Block:
 
     @property
     def mark(self) -> str:
-        """What an item begins with where it is written as plain text; "" for all else."""
+        """List marker of an item in plain text; "" for other blocks."""
         if self.kind != "item":
             return ""
         return f"{self.number}. " if self.ordered else "- "
 
 
 def check_count(count: int, where: str, most: int = MAX_BLOCKS) -> None:
-    """Refuse a text of more paragraphs, items, sentences or declared steps than anybody reads.
+    """Refuse a text with too many paragraphs, items, sentences or declared steps.
 
     Raises:
-        DataError: more than that.
+        DataError: there are too many.
     """
     if count > most:
-        raise DataError(
-            f"{where}: has more than {most:,} paragraphs; expected a text that one can read; split it"
-        )
+        raise DataError(f"{where}: has more than {most:,} paragraphs; expected a readable text; split it")
 
 
 def with_parts(block: Block) -> Block:
-    """The block with parts: those of its reader, or one of its words."""
+    """The block with parts: those of its reader, or a single one made from its text."""
     if block.parts or not (block.text or block.kind == "break"):
         return block
     part = Part(
@@ -119,15 +115,16 @@ def with_parts(block: Block) -> Block:
 
 @dataclass
 class Document:
-    """A text as read, before it is cut.
+    """A text as read, before it is divided into steps.
 
     Attributes:
         blocks: in reading order.
-        steps: steps the source itself declares (schema.org, JSON); they win over any other cut.
-        between: what it declares around them.
+        steps: steps that the source itself declares (schema.org, JSON); they take priority over any other
+            division.
+        between: what it declares around the steps.
         title, language, author, illustrator, license: as stated, or "".
         direction: as stated, or None.
-        markdown: the source, where it is Markdown.
+        markdown: the source, if it is Markdown.
         left_out: what was dropped while reading.
         notes: choices made while reading, one sentence each.
     """
@@ -155,7 +152,7 @@ def writing_direction(texts: Iterable[str]) -> Direction:
     """Direction of most letters by their Unicode bidirectional class (L against R and AL).
 
     Args:
-        texts: any number of texts; a tie, or no letter at all, is left to right.
+        texts: any number of texts; a tie, or no letters, counts as left to right.
     """
     classes: Counter[str] = Counter()
     for letter, count in Counter(chain.from_iterable(texts)).items():
@@ -164,16 +161,16 @@ def writing_direction(texts: Iterable[str]) -> Direction:
 
 
 def resolve_picture(target: str, base: Path | None, alt: str = "", sha256: str | None = None) -> PictureRef:
-    """The reference for a picture named in a text, with its file where there is one.
+    """The reference for a picture named in a text, with its file if it exists.
 
     Args:
         target: path or URL exactly as written.
-        base: folder that relative paths start from; None: nothing is looked up on disk.
+        base: folder that relative paths start from; None looks up no files.
         alt: alternative text.
-        sha256: hash of the original file, where stated.
+        sha256: hash of the original file, if stated.
 
     Returns:
-        The reference; `path` is None for URLs and for files that are not there.
+        The reference; `path` is None for URLs and missing files.
     """
     found = None if base is None else _file_of(target, base)
     return PictureRef(target=target, path=found, alt=alt, sha256=sha256)
@@ -191,13 +188,15 @@ def _file_of(target: str, base: Path) -> str | None:
         for name in names:
             if name and (file := as_on_disk(base / name)).is_file():
                 return str(file.resolve())
-    except (OSError, ValueError):  # a name no file can have: it names no file
+    except (OSError, ValueError):  # no file can have this name
         return None
     return None
 
 
 Elsewhere = Callable[[Path], Path | None]
-"""What to show for a file outside the text's folder, such as the same picture of a library; None: nothing."""
+"""Function that returns what to show for a file outside the text's folder, such as the same picture in a
+library; None shows nothing.
+"""
 WEB = "is not a file on this machine"
 MISSING = "is not there"
 OUTSIDE = "lies outside the folder of the text; --allow-outside shows it all the same"
@@ -205,21 +204,21 @@ NO_FOLDER = "is named by a text without a folder, which can show no file"
 
 
 def nowhere(_: Path) -> None:
-    """Show nothing outside the text's folder."""
+    """Allow no file outside the text's folder."""
 
 
 def anywhere(path: Path) -> Path:
-    """Show every file that the text names."""
+    """Allow every file that the text names."""
     return path
 
 
 def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
-    """The story, its pictures without the files that it may not show, each with the reason.
+    """The story without the picture files that it may not show, each with the reason.
 
     Args:
-        story: as read.
-        base: folder of the text; links are followed. None: it has none.
-        elsewhere: asked for each file outside it.
+        story: the story as read.
+        base: folder of the text; links are followed. None: it has no folder.
+        elsewhere: called for each file outside the folder.
     """
     home = None if base is None else base.resolve()
 
@@ -251,10 +250,10 @@ def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
 
 
 def _known(picture: PictureRef) -> PictureRef:
-    """A picture of no library with the hash of its file: by it an export knows the file again."""
+    """A picture outside the library with the hash of its file, by which an export recognises the file."""
     if picture.path is None:
         return picture
-    with suppress(OSError):  # of a file that cannot be read: an export says so
+    with suppress(OSError):  # the file cannot be read, and the export reports it
         return picture.model_copy(update={"sha256": sha256_of(Path(picture.path))})
     return picture
 
@@ -264,9 +263,9 @@ def _with(part: Part, pictures: tuple[PictureRef, ...]) -> Part:
 
 
 def is_web(target: str) -> bool:
-    """Whether the address of a picture is one of the web."""
+    """Whether the address of a picture is a web URL."""
     try:
         parts = urlsplit(target)
-    except ValueError:  # no address at all
+    except ValueError:  # not a URL
         return False
     return parts.scheme != "file" and (bool(parts.netloc) or len(parts.scheme) > 1)

@@ -1,6 +1,6 @@
-"""Word documents: mammoth turns them into HTML, which is read like any other, their pictures into files.
+"""Word documents: mammoth converts them to HTML, which is read like any other, and their pictures to files.
 
-What mammoth does not tell is worked out here: numbers of lists that pictures interrupt, and what it drops.
+What mammoth omits is added here: the numbers of lists that pictures interrupt, and notes on what it drops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from lxml.etree import _Element as Element
 
 MAX_FILES, MAX_XML_BYTES, MAX_BYTES, MAX_RUNS = 10_000, 60_000_000, 500_000_000, 60_000
-"""Files of a document, bytes of its XML and of all unpacked, its paragraphs and runs of words, at most."""
+"""Maximum number of files in a document, of bytes of its XML and of all unpacked files, and of paragraphs and
+runs.
+"""
 _STYLES = """
 p[style-name='Title'] => h1.title:fresh
 p[style-name='caption'] => p.caption:fresh
@@ -43,10 +45,10 @@ p[style-name='List Continue 3'] => ul|ol > li > ul|ol > li > ul|ol > li > p.cont
 br[type='page'] => hr
 """
 _CAPTION = "limner-caption"
-"""Style of a paragraph that counts figures and has no style of captions."""
+"""Style of a numbered figure's paragraph whose style is not a caption's."""
 _SEQUENCE = re.compile(r"\s*SEQ\s")
 _NUMBER = "limner-number-"
-"""Begins the name of a bookmark that carries the number of an item through mammoth."""
+"""Prefix of bookmark names that carry the number of an item through mammoth."""
 _NOTES = ("footnote-", "endnote-")
 _BESIDE = re.compile(r"word/(header|footer|comments)\d*\.xml")
 _BESIDE_NAMES = {"header": "head of the pages", "footer": "foot of the pages", "comments": "comments"}
@@ -62,13 +64,13 @@ _HEADING = re.compile(r"heading \d", re.IGNORECASE)
 
 
 def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
-    """A Word document as a document, and the folder that holds the pictures it shows.
+    """Read a Word document; returns the document and the folder with its pictures.
 
     Args:
         data: the whole file.
         where: its name, for messages.
     Raises:
-        DataError: a damaged file, one that unpacks to more than a bound allows, or one with entities.
+        DataError: the file is damaged, unpacks to more than a limit allows, or declares entities.
     """
     import mammoth
 
@@ -88,7 +90,7 @@ def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
         raise
     except RecursionError:
         raise DataError(f"{where}: a Word document nested too deeply; save it as plain text") from None
-    except Exception as error:  # what is wrong inside, zipfile, lxml and mammoth say by errors of many kinds
+    except Exception as error:  # zipfile, lxml and mammoth report damage by many kinds of errors
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise DataError(
             f"{where}: a damaged Word document ({reason}); expected one that Word opens; save it anew"
@@ -114,19 +116,19 @@ def _as_notes(blocks: list[Block]) -> list[Block]:
 
 @dataclass
 class _Pictures:
-    """Pictures of a document, stored once under the hash of the document, as files that exports can read."""
+    """Pictures of a document, stored once under the document's hash, as files that exports can read."""
 
     folder: Path
     names: dict[str, str] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
 
     def stored(self, image: Any) -> dict[str, str]:  # noqa: ANN401  (mammoth has no types)
-        """The attributes of an image element; those that lie outside the document are never opened."""
+        """Attributes of an image element; pictures outside the document are never opened."""
         try:
             with image.open() as opened:
                 content = opened.read()
-        except Exception:  # mammoth's own error for a picture on the web or on the writer's disk
-            self.left_out.append(LeftOut("picture that the document only links to", image.alt_text or ""))
+        except Exception:  # mammoth's error for a picture on the web or on the author's disk
+            self.left_out.append(LeftOut("linked picture outside the document", image.alt_text or ""))
             return {"hidden": "hidden"}
         digest = hashlib.sha256(content).hexdigest()
         if digest not in self.names:
@@ -141,7 +143,7 @@ class _Pictures:
 
 
 def _checked(archive: zipfile.ZipFile, where: str) -> dict[str, Element]:
-    """The XML of a document, by name, where it is within the bounds and declares no entities."""
+    """The XML parts of a document by name, after checking its limits and that it declares no entities."""
     files = archive.infolist()
     xml = [one for one in files if one.filename.endswith((".xml", ".rels"))]
     total, worded = sum(one.file_size for one in files), sum(one.file_size for one in xml)
@@ -167,14 +169,14 @@ def _checked(archive: zipfile.ZipFile, where: str) -> dict[str, Element]:
         trees[one.filename] = tree
     if count > MAX_RUNS:
         raise DataError(
-            f"{where}: a Word document of more paragraphs and runs of words than is read ({count:,});"
+            f"{where}: a Word document with too many paragraphs and runs ({count:,});"
             f" expected at most {MAX_RUNS:,}; split it"
         )
     return trees
 
 
 def _beside(trees: dict[str, Element]) -> list[LeftOut]:
-    """What a document says beside its text: heads and feet of pages, comments."""
+    """Text outside the body of a document: headers, footers and comments."""
     said: dict[tuple[str, str], None] = {}
     for name, tree in trees.items():
         if found := _BESIDE.fullmatch(name):
@@ -190,9 +192,10 @@ def _words(line: Element) -> Iterator[str]:
 
 
 def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO:
-    """The document with the number of every item in a bookmark, and those of numbered headings in words.
+    """The document with the number of every list item in a bookmark, and the numbers of headings in their
+    text.
 
-    Paragraphs that count figures by a field, ``SEQ``, are captions, whatever their style.
+    Paragraphs with a figure number (field ``SEQ``) become captions, whatever their style.
     """
     lists = _Lists(trees.get("word/numbering.xml"), trees.get("word/styles.xml"))
     body = trees.get("word/document.xml")
@@ -209,7 +212,7 @@ def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO
                 properties.remove(old)
             style = etree.Element(f"{space}pStyle", {f"{space}val": _CAPTION})
             properties.insert(0, style)
-        for simple in list(line.iter("{*}fldSimple")):  # mammoth passes over what it shows
+        for simple in list(line.iter("{*}fldSimple")):  # mammoth skips their content
             around = simple.getparent()
             if around is not None:
                 place = around.index(simple)
@@ -237,7 +240,7 @@ def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO
 
 
 def _counts_figures(line: Element) -> bool:
-    """Whether a paragraph holds a field that counts figures, and no picture of its own."""
+    """Whether a paragraph has a figure-number field, and no picture of its own."""
     simple = (_value(field, "instr") for field in line.iter("{*}fldSimple"))
     stated = "".join(words.text or "" for words in line.iter("{*}instrText"))
     return any(map(_SEQUENCE.match, (*simple, stated))) and next(line.iter("{*}drawing"), None) is None
@@ -253,7 +256,7 @@ def _bytes_of(archive: zipfile.ZipFile) -> bytes:
 
 @dataclass(frozen=True)
 class _Level:
-    """One level of a list: where it starts, what its numbers look like and what is written around them."""
+    """One level of a list: its first number, its number format, and the text around the number."""
 
     start: int
     kind: str
@@ -261,12 +264,14 @@ class _Level:
 
 
 class _Lists:
-    """Counts the items of numbered lists as Word does: lists of one definition go on, unless one restarts."""
+    """Counts the items of numbered lists as Word does: lists with one definition continue, unless one
+    restarts.
+    """
 
     def __init__(self, numbering: Element | None, styles: Element | None) -> None:
-        self.levels: dict[str, dict[int, _Level]] = {}  # of a definition
+        self.levels: dict[str, dict[int, _Level]] = {}  # of a list definition
         self.definitions: dict[str, str] = {}  # list → its definition
-        self.restarts: dict[str, dict[int, int]] = {}  # list → level → start
+        self.restarts: dict[str, dict[int, int]] = {}  # list → level → first number
         self.counts: dict[str, dict[int, int]] = {}
         self.begun: set[str] = set()
         self.styles: dict[str, tuple[str, str, int | None, bool]] = {}  # based on, list, level, heading
@@ -287,7 +292,7 @@ class _Lists:
             self.styles[_value(one, "styleId")] = (_child(one, "basedOn"), listed, level, heading)
 
     def number_of(self, line: Element) -> tuple[int, str] | None:
-        """Number of a paragraph in its list, and how it is written; None where it has none."""
+        """Number of a paragraph in its list, and its format; None if it has none."""
         properties = line.find("{*}pPr")
         listed, level = _listed(properties)
         style, seen = _child(properties, "pStyle"), set[str]()
@@ -316,7 +321,7 @@ class _Lists:
         return counts[place], written
 
     def is_heading(self, line: Element) -> bool:
-        """Whether the style of a paragraph, or one that it is based on, is a heading."""
+        """Whether the style of a paragraph, or a style on which it is based, is a heading."""
         style, seen = _child(line.find("{*}pPr"), "pStyle"), set[str]()
         while style in self.styles and style not in seen:
             seen.add(style)
@@ -327,18 +332,18 @@ class _Lists:
 
 
 def _value(node: Element, name: str) -> str:
-    """An attribute of an element, in whichever edition of the format's namespace."""
+    """An attribute of an element, in any edition of the format's namespace."""
     return next((value for key, value in node.items() if etree.QName(key).localname == name), "")
 
 
 def _child(node: Element | None, name: str) -> str:
-    """The value of an element inside another; "" where there is none."""
+    """Value of an element's child; "" if there is none."""
     inner = None if node is None else node.find(f"{{*}}{name}")
     return "" if inner is None else _value(inner, "val")
 
 
 def _listed(properties: Element | None) -> tuple[str, int | None]:
-    """List and level that properties of a paragraph name."""
+    """List and level that paragraph properties name."""
     numbered = None if properties is None else properties.find("{*}numPr")
     level = _child(numbered, "ilvl")
     return _child(numbered, "numId"), int(level) if level.isdecimal() else None
@@ -357,7 +362,7 @@ def _integer(value: str, default: int) -> int:
 
 
 def _tidied(root: Element) -> list[Element]:
-    """Give items their numbers, cells plain words, headings their levels; take out notes and return them."""
+    """Give items their numbers, cells plain text and headings their levels; remove notes and return them."""
     for mark in list(root.iter("a")):
         name = mark.get("id") or ""
         if name.startswith(_NUMBER):
@@ -366,9 +371,9 @@ def _tidied(root: Element) -> list[Element]:
                 item.set("value", name.removeprefix(_NUMBER))
             mark.drop_tree()
         elif (mark.get("href") or "").startswith(("#footnote-ref-", "#endnote-ref-")):
-            mark.drop_tree()  # the arrow back
+            mark.drop_tree()  # the link back to the text
         elif (mark.get("href") or "").startswith("#"):
-            mark.drop_tag()  # a link inside the document leads nowhere once it is cut
+            mark.drop_tag()  # an internal link has no target once the text is divided
     for line in list(root.iter("p")):
         if line.get("class") == "continued":
             _settle(line)
@@ -390,7 +395,7 @@ def _tidied(root: Element) -> list[Element]:
 
 
 def _settle(line: Element) -> None:
-    """A paragraph that goes on an item; where a picture has closed the item before it, it is none itself."""
+    """Remove the list item that mammoth puts around a paragraph that continues an item."""
     item = line.getparent()
     while item is not None and item.tag == "li" and item[0] is line and not (item.text or "").strip():
         around = item.getparent()
@@ -402,7 +407,9 @@ def _settle(line: Element) -> None:
 
 
 def _tidy(table: Element) -> None:
-    """Tell tables from layouts, which place words and pictures: mammoth sets each cell in paragraphs."""
+    """Distinguish tables from layouts, which only position text and pictures; mammoth puts paragraphs into
+    each cell.
+    """
     cells = list(table.iter("td", "th"))
     rows = [sum(1 for _ in row.iterchildren("td", "th")) for row in table.iter("tr")]
     is_single = len(rows) == 1 or max(rows, default=0) == 1
@@ -410,7 +417,7 @@ def _tidy(table: Element) -> None:
     if placed or (is_single and next(table.iter("img"), None) is not None):
         table.set("role", "presentation")
         return
-    for cell in cells:  # a cell of several paragraphs has lines
+    for cell in cells:  # a cell of several paragraphs has line breaks
         inner = list(cell)
         for one in inner[:-1]:
             one.append(etree.Element("br"))
@@ -419,7 +426,7 @@ def _tidy(table: Element) -> None:
 
 
 def _lower_headings(root: Element) -> None:
-    """Word counts headings below a title from 1; without one, several of that level are parts of the text."""
+    """Adjust heading levels: Word counts from 1 below a title; without one, those of level 1 are parts."""
     headings = list(root.iter("h1"))
     if len(headings) > 1:
         for level in range(5, 0, -1):

@@ -40,17 +40,17 @@ _BOILERPLATE_NAMES = re.compile(
 
 
 def read_html(text: str, where: str, base: Path | None, *, declared: bool = True) -> Document:
-    """The main content of a page as a document.
+    """Read the main content of a page.
 
     Args:
         text: the decoded page.
         where: its name, for messages.
         base: folder that relative picture paths start from, or None.
-        declared: whether steps that the page declares are looked for.
+        declared: whether to look for steps that the page declares.
 
     Returns:
-        Declared steps (schema.org Recipe or HowTo) where there are any; else, or where the page shows more of
-        them than it declares, the blocks of the main content.
+        The declared steps (schema.org Recipe or HowTo), if any; else, or if the page shows more of them than
+        it declares, the blocks of the main content.
     """
     root = parse_tree(text, where)
     notes: list[str] = []
@@ -72,7 +72,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
         around = "\n".join(block.text for block in blocks)
         document.left_out += [*left_out, LeftOut("page around the declared steps", around, shown)]
         document.notes.append(
-            "the page shows its declared steps in other words: what is around them is left out"
+            "the page shows its steps in other words than it declares: the text around them is left out"
         )
     document.notes += notes
     _describe(document, root, main)
@@ -82,7 +82,7 @@ def read_html(text: str, where: str, base: Path | None, *, declared: bool = True
 def _content(
     root: Element, text: str, base: Path | None, left_out: list[LeftOut], lines: Sequence[str] = ()
 ) -> tuple[Element, list[Block]]:
-    """The main content and its blocks; it holds the lines where the page does."""
+    """The main content and its blocks; the main content must contain the given lines."""
     body = next(root.iterchildren("body"), root)
     main = _main(body, text)
     sought = list(map(letters_of, lines))
@@ -98,24 +98,24 @@ def _content(
 
 
 def _main(body: Element, text: str) -> Element:
-    """The element that holds the main content: <main>, the only <article>, or what trafilatura finds."""
+    """The element with the main content: <main>, the only <article>, or the one that trafilatura finds."""
     for path in ("//main | //*[@role='main']", "//article", "//*[@itemprop='articleBody']"):
         worded = (node for node in body.xpath(path) if any(map(str.strip, node.itertext())))
         found = list(islice(worded, 2))
         if len(found) == 1:
             return found[0]
     if not any(_is_boilerplate(node) for node in body.iter() if isinstance(node.tag, str)):
-        return body  # a page somebody wrote by hand: everything is content
+        return body  # a hand-written page: everything is content
     import trafilatura
 
     words = trafilatura.extract(text, include_comments=False, include_tables=True, favor_recall=True)
-    # They only point at an element, for trafilatura alters letters.
+    # trafilatura only helps to locate the element, because it alters the text.
     lines = [line for line in map(letters_of, (words or "").splitlines()) if len(line) > 20]
     return _smallest_holding(body, lines) if lines else body
 
 
 def _smallest_holding(node: Element, lines: list[str]) -> Element:
-    """The innermost element that holds nine tenths of the lines."""
+    """The innermost element that contains nine tenths of the lines."""
     while len(node) == 1 and isinstance(node[0].tag, str) and not _own_words(node):
         node = node[0]
     least = sum(map(len, dict.fromkeys(lines))) / 2
@@ -128,12 +128,12 @@ def _smallest_holding(node: Element, lines: list[str]) -> Element:
 
 
 def _own_words(node: Element) -> bool:
-    """Whether an element has words outside its first child."""
+    """Whether an element has text outside its first child."""
     return bool((node.text or "").strip() or (node[0].tail or "").strip())
 
 
 def _holds(words: str, lines: list[str]) -> bool:
-    """Whether nine tenths of the lines stand in the words; those out of their order are sought at last."""
+    """Whether nine tenths of the lines occur in the text; lines out of order are searched for last."""
     end, missed = 0, 0
     for line in lines:
         found = words.find(line, end)
@@ -147,7 +147,7 @@ def _holds(words: str, lines: list[str]) -> bool:
 
 
 def letters_of(text: str) -> str:
-    """Letters and digits alone, to compare words whatever stands between them."""
+    """Letters and digits only, to compare texts regardless of spaces and punctuation."""
     return "".join(letter for letter in text if letter.isalnum())
 
 
@@ -157,7 +157,7 @@ def _visible(node: Element) -> int:
 
 
 def _outside(body: Element, main: Element) -> Iterator[str]:
-    """What the page says around its main content."""
+    """Text of the page outside its main content."""
     from lxml.etree import iterwalk
 
     walk = iterwalk(body, events=("start", "comment"))
@@ -177,13 +177,13 @@ def _prune(main: Element, left_out: list[LeftOut]) -> None:
     for node in list(main.iterdescendants()):
         if not isinstance(node.tag, str) or not _is_boilerplate(node) or node.getparent() is None:
             continue
-        # A class name can mislead; what holds most of the words is not beside the text.
+        # A class name can be misleading; an element with most of the text is not an aside.
         if _visible(node) * 2 > whole:
             continue
         name = node.get("class") or node.get("id") or node.get("role") or ""
         text = collapse(" ".join(node.itertext()))
         shown = tuple(image.get("src") or "" for image in node.iter("img"))
-        left_out.append(LeftOut(f"beside the text (<{node.tag}> {name}".rstrip() + ")", text, shown))
+        left_out.append(LeftOut(f"outside the main text (<{node.tag}> {name}".rstrip() + ")", text, shown))
         node.drop_tree()
 
 
@@ -228,23 +228,23 @@ _BESIDE_STEPS = {
 
 
 _MAX_AROUND = 1_000
-"""Ingredients, tools and lines of description that a page may declare around its steps."""
-_TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps that it may declare are not read"
+"""Maximum number of ingredients, tools and descriptive lines that a page may declare around its steps."""
+_TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps declared in it are not read"
 
 
 def declared_document(root: Element, base: Path | None, notes: list[str] | None = None) -> Document | None:
-    """The first Recipe or HowTo with steps.
+    """The first declared Recipe or HowTo with steps.
 
     Args:
-        root: of the page; its ``application/ld+json`` elements are read.
+        root: root of the page; its ``application/ld+json`` elements are read.
         base: folder that relative picture paths start from, or None.
         notes: receives a line for a block that cannot be read.
 
     Returns:
-        A document with `steps`, title and credits; None where the page declares no steps.
+        A document with `steps`, title and credits; None if the page declares no steps.
 
     Raises:
-        DataError: more is declared around the steps than a recipe has.
+        DataError: more is declared around the steps than a recipe would have.
     """
     told: list[str] = []
     found: list[Document] = []
@@ -319,7 +319,7 @@ def _shown_in(node: Element) -> Iterator[str]:
 
 _KINDS = frozenset({"recipe", "howto"})
 _WRAPPING = ("<!--", "-->", "//", "/*", "*/", "<![CDATA[", "]]>", "\ufeff", ";")
-"""What programs write around JSON, so that browsers of old do not show it."""
+"""Code around JSON that once hid it from old browsers."""
 _WRAPPED = re.compile(rf"(?:\s|{'|'.join(map(re.escape, _WRAPPING))})*+")
 _STRING = r'("(?:[^"\\]|\\.)*+"?)'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL)
@@ -331,11 +331,11 @@ _BETWEEN_VALUES = re.compile(r"[\s;,]*")
 
 
 def _values(text: str, notes: list[str]) -> Iterator[object]:
-    """The values in an element of JSON-LD; comments, last commas and semicolons, which programs write, aside.
+    """Parse the JSON-LD of an element, tolerating comments, trailing commas and semicolons.
 
     Args:
-        text: of the element.
-        notes: receives a line where what it says of a recipe cannot be read.
+        text: text of the element.
+        notes: receives a line if a recipe in it cannot be read.
     """
     wrapped = _WRAPPED.match(text)
     start, end = wrapped.end() if wrapped else 0, len(text)
@@ -371,7 +371,7 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
         else:
             notes.append(
                 f"the recipe that the page declares cannot be read (JSON-LD, {str(error)[:80]});"
-                " it is cut by its text"
+                " its visible text is used"
             )
 
 
@@ -389,7 +389,7 @@ def _loose(text: str) -> object:
 
 
 _DEEP: dict[str, Any] = {}
-"""Stands for what is nested too deeply to be looked at."""
+"""Placeholder for values that are nested too deeply."""
 
 
 _HOLDING = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item", "hasPart")
@@ -421,7 +421,9 @@ def _types(thing: dict[str, Any]) -> set[str]:
 
 
 def _document(thing: dict[str, Any], base: Path | None, headings: Mapping[str, str]) -> Document:
-    """A declared thing; what the page itself calls its ingredients heads their list."""
+    """Build a document from a declared item; the page's own word for ingredients becomes the heading of their
+    list.
+    """
     document = Document(
         title=_words(thing.get("name")) or _words(thing.get("headline")),
         author=", ".join(filter(None, map(_words, _list(thing.get("author"))))),
@@ -452,7 +454,7 @@ _NUMBER = re.compile(r"(?:(?<=\s)|^)(?:step\s+)?(\d{1,2})\s?[.):]\s+", re.IGNORE
 
 
 def _items(text: str) -> list[str]:
-    """Steps in one text: the items of a list that is numbered in it, ``1. Mix. 2. Bake.``, else its lines."""
+    """Steps in one text: the items of a list numbered in it, ``1. Mix. 2. Bake.``, or else its lines."""
     lines = _lines(text)
     whole = "\n".join(lines)
     starts: list[re.Match[str]] = []
@@ -485,13 +487,13 @@ def _are_placed(items: Sequence[Any]) -> bool:
 
 @dataclass
 class _Steps:
-    """Reads declared steps; what is none of them is put on a list."""
+    """Reads declared steps, and lists everything else."""
 
     base: Path | None
     left_out: list[LeftOut]
 
     def of(self, data: object, title: str = "", depth: int = 0) -> Iterator[Step]:
-        """The steps of any value, those of sections under the section's title."""
+        """Steps in any value; those of sections under the section's title."""
         if depth > _MAX_DEPTH:
             self.left_out.append(LeftOut(f"declared steps nested deeper than {_MAX_DEPTH}"))
         elif isinstance(data, str):
@@ -512,7 +514,7 @@ class _Steps:
                 heading = "" if "howtostep" in _types(data) and not isinstance(inner, list) else name
                 listed = len(self.left_out)
                 found = list(self.of(inner, heading or title, depth + 1))
-                # a section of nothing is a step of its own words, or is put on the list
+                # a section without steps is a step if it has text; otherwise it is listed as left out
                 yield from found or (self._one(data, name, title) if len(self.left_out) == listed else ())
             elif _types(data) & {"listitem"} and isinstance(data.get("item"), dict | str):
                 yield from self.of(data["item"], title, depth + 1)
@@ -528,7 +530,7 @@ class _Steps:
         if text or name:
             pictures = _pictures(data.get("image"), self.base)
             yield Step(text=text or name, title=own or title, pictures=pictures)
-        else:  # such as a mere reference to another node, which may refer back
+        else:  # such as a mere reference to another node, which may refer back to this one
             self.left_out.append(LeftOut("declared step without words"))
 
 
@@ -547,7 +549,7 @@ def _list(data: object) -> list[Any]:
 
 
 def _words(data: object) -> str:
-    """Plain words of a value: a string, a named thing, or the first of several."""
+    """Plain text of a value: a string, a named object, or the first of several."""
     if isinstance(data, list):
         return _words(data[0]) if data and not isinstance(data[0], list) else ""
     if isinstance(data, dict):
@@ -557,7 +559,7 @@ def _words(data: object) -> str:
 
 
 def _lines(data: object) -> list[str]:
-    """Lines of a text that may hold escaped HTML."""
+    """Lines of a text that may contain escaped HTML."""
     if not isinstance(data, str):
         return []
     text = _whole(unescape(data))
@@ -575,5 +577,5 @@ def _laid_out(root: Element) -> str:
 
 
 def _whole(text: str) -> str:
-    """Text without zeros, and with a question mark for every half of a character that JSON may escape."""
+    """Text without NUL characters, and with a question mark for every lone surrogate (JSON allows them)."""
     return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,12 +1,11 @@
 """HTML as a tree, and its blocks in reading order: headings, paragraphs, items, tables, code, pictures.
 
-Markdown is rendered to HTML first, so this is the only walk over markup, and raw HTML needs no other.
-It does not look for the main content of a page; hidden and unreadable elements are dropped and counted.
-The input is untrusted: a page that would keep the parser, or the walks over its tree, busy for minutes raises
-an error that names the limit.
+Markdown is rendered to HTML first, so this is the only code that walks over markup. It does not look for the
+main content of a page; hidden and unreadable elements are dropped and counted. The input is untrusted: a page
+on which the parser, or the walks over its tree, would take minutes raises an error that names the limit.
 
-Elements alike, side by side, each with a picture and the words for it, are cards: rows of a table, figures
-with captions, boxes. Inside one, picture and words belong together, whichever comes first.
+Similar elements side by side, each with a picture and its text, are cards: rows of a table, figures with
+captions, boxes. Within a card, picture and text belong together, whichever comes first.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ _CONTAINERS = frozenset(
 )
 _BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
 _ROWS, _CELLS = frozenset({"table", "tbody", "thead", "tfoot", "tr"}), frozenset({"td", "th", "caption"})
-# Never words of the text. The head's title is read elsewhere.
+# Never text of the document. The head's title is read elsewhere.
 _SILENT = frozenset(re.findall(r"\w+", "head script style template link meta base param col colgroup"))
 _UNREADABLE = frozenset(
     re.findall(r"\w+", "audio button canvas iframe input object select svg textarea video")
@@ -131,9 +130,10 @@ _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.I
 _LONGEST_ADDRESS = 2_000
 _FIGURE = re.compile(r"(?:abb(?:ildung)?|bild|fig(?:ur[ae]?)?|foto|photo|рис)\b\.?\s?\d+", re.IGNORECASE)
 _CAPTION_NAME = re.compile(r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?", re.IGNORECASE)
-# Stand for <br>, a picture and a small picture until white space is collapsed; no text read here holds them.
+# Placeholders for <br>, a picture and a small picture until white space is collapsed; no text here contains
+# them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
-# Stands where an inline element begins or ends.
+# Placeholder for the beginning or end of an inline element.
 _TAG = "\3"
 _MARKS: Mapping[str, MarkKind] = {
     **dict.fromkeys(("b", "strong"), "strong"),
@@ -145,7 +145,7 @@ _MARKS: Mapping[str, MarkKind] = {
     "a": "link",
 }
 _ICON_PX = 64
-# Pictures at the beginning or the end of a line or a sentence, not those inside one.
+# Pictures at the beginning or end of a line or sentence, not those inside one.
 _ENDS = f"{_LINE}.!?…:。！？।؟۔"
 _BLANK = re.compile(f"{_LINE}(?: ?{_LINE})+")
 _BETWEEN = re.compile(
@@ -155,23 +155,24 @@ _BETWEEN = re.compile(
 
 
 def collapse(text: str) -> str:
-    """Join the lines of marked-up text as a browser does; only ASCII white space is touched."""
+    """Join the lines of marked-up text as a browser does; only ASCII white space changes."""
     joined = _ASCII_SPACE.sub(" ", text.replace(_PICTURE, "").replace(_ICON, ""))
     return "\n".join(line.strip(" ") for line in joined.split(_LINE)).strip()
 
 
 def _passage(words: str, tags: Sequence[tuple[MarkKind, str] | None]) -> Passage:
-    """Collapsed words with their marks.
+    """Collapsed text with its marks.
 
     Args:
-        words: with a sign wherever a mark begins or ends.
-        tags: for each sign, kind and target of the mark that begins there; None where the last one ends.
+        words: text with a placeholder where a mark begins or ends.
+        tags: for each placeholder, kind and target of the mark that begins there; None where the last one
+            ends.
     """
     pieces = words.split(_TAG)
     text = collapse("".join(pieces))
     if len(pieces) == 1:
         return Passage(text=text)
-    # Collapsing moves no letter past another, so the n-th of them is the n-th before and after it.
+    # Collapsing changes the order of no letters, so the n-th letter is the same before and after it.
     places = [place for place, letter in enumerate(text) if letter not in _SPACES]
     met, opened, marks = 0, list[tuple[MarkKind, str, int]](), list[Mark]()
     for piece, tag in zip(pieces, tags, strict=False):
@@ -191,7 +192,7 @@ def blocks_of(root: Element, base: Path | None, left_out: list[LeftOut]) -> list
     Args:
         root: lxml element.
         base: folder that relative picture paths start from, or None.
-        left_out: what was dropped is appended here.
+        left_out: receives what was dropped.
     """
     walk = _Walk(base, left_out, cards_of(root))
     walk.element(root)
@@ -217,7 +218,7 @@ class _Walk:
     pending: set[str] = field(default_factory=set)
 
     def flush(self, level: int = 0) -> None:
-        """Close a paragraph, or the heading of a level, with the words met since the last block."""
+        """Close a paragraph, or the heading of a level, with the text since the last block."""
         words, tags = "".join(self.words), self.tags
         self.words, self.tags = [], []
         if parted := [] if level else _parted(words.replace(_TAG, ""), self.pictures):
@@ -237,7 +238,7 @@ class _Walk:
                 self.close(Block("paragraph", found.text, parts=(part,) if found.text else ()))
 
     def close(self, block: Block) -> None:
-        """Add a block with the pictures met since the last one."""
+        """Add a block with the pictures since the last one."""
         if block.text or self.pictures:
             caption = self.caption and bool(block.text)
             shown = replace(block, pictures=tuple(self.pictures), card=self.card, caption=caption)
@@ -245,12 +246,12 @@ class _Walk:
         self.shown()
 
     def shown(self, *pictures: PictureRef) -> None:
-        """The pending pictures are in a block; others may take their place."""
+        """Clear the pending pictures, which are now in a block."""
         self.pictures, self.pending = list(pictures), {one.target for one in pictures}
 
     def element(self, node: Element) -> None:
         tag = node.tag if isinstance(node.tag, str) else ""
-        if tag == "meta" and (lines := _lines(node)):  # stands before HTML inside Markdown
+        if tag == "meta" and (lines := _lines(node)):  # precedes HTML inside Markdown
             begun = self.lines if self.pictures or any(map(str.strip, self.words)) else None
             self.lines = (begun or lines)[0], lines[1]
         if not tag or tag in _SILENT:
@@ -297,7 +298,7 @@ class _Walk:
         elif tag == "pre":
             for image in node.iter(*PICTURES):
                 self.picture(image)
-            # White space before code is meant, and after it is not.
+            # White space before code is significant, and after it is not.
             text = "".join(node.itertext()).strip("\n").rstrip()
             self.close(Block("verbatim", text, parts=(Part(kind="code", text=text, quoted=self.quoted),)))
         elif (
@@ -329,7 +330,7 @@ class _Walk:
         self.close(Block("verbatim", text, parts=tuple(parts)))
 
     def inline(self, node: Element) -> Passage:
-        """Words of an element without block structure; its pictures stay pending."""
+        """Text of an element without block structure; its pictures stay pending."""
         outer, self.words, self.tags = (self.words, self.tags), [], []
         self.content(node)
         found = _passage("".join(self.words), self.tags)
@@ -362,7 +363,7 @@ class _Walk:
                 self.card = outer
                 self.aside, self.lines = around
                 number += 1
-            else:  # a list or words straight inside a list: not valid, common
+            else:  # a list or text directly inside a list: invalid, but common
                 self.element(child)
             self.words.append(child.tail or "")
             self.flush()
@@ -394,16 +395,16 @@ class _Walk:
 
 
 def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
-    """Words with pictures between their lines or sentences, as on pages without paragraphs.
+    """Divide text with pictures between its lines or sentences, as on pages without paragraphs.
 
-    They are read as plain text, for such lines are all that says what belongs together. Where blank lines
-    part them into groups of words and one picture, each group is a card.
+    It is read as plain text, because only the lines show what belongs together. If blank lines divide it into
+    groups of text with one picture, each group is a card.
 
     Args:
-        words: with a mark for every picture.
-        pictures: in order.
+        words: text with a placeholder for every picture.
+        pictures: pictures in order.
     Returns:
-        Blocks in order, pictures in blocks of their own; none where no words stand between two pictures.
+        Blocks in order, pictures in blocks of their own; empty if there is no text between two pictures.
     """
     text = _ASCII_SPACE.sub(" ", words.replace("\u00a0", " "))
     inner = "".join(_BETWEEN.split(text)[1:-1])
@@ -422,10 +423,10 @@ def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
             continue
         count = block.text.count(_PICTURE) + block.text.count(_ICON)
         made = replace(block, text=collapse(block.text), pictures=tuple(islice(waiting, count)), parts=())
-        made = replace(made, list_id=-1 - block.list_id if block.list_id else 0)  # no list of the page
+        made = replace(made, list_id=-1 - block.list_id if block.list_id else 0)  # not a list of the page
         result.append(replace(made, card=(-1, group)) if glued else made)
     numbers = [block.card[1] for block in result if block.pictures]
-    # words around the cards are in none
+    # text around the cards is in none of them
     return [
         block if numbers[0] <= block.card[1] <= numbers[-1] else replace(block, card=(0, 0))
         for block in result
@@ -433,21 +434,21 @@ def _parted(words: str, pictures: list[PictureRef]) -> list[Block]:
 
 
 def _is_icon(node: Element) -> bool:
-    """Small by its stated size, or described by signs alone, such as an emoji."""
+    """Whether a picture is small by its stated size, or its description is only symbols, such as emoji."""
     alt = (node.get("alt") or "").strip()
     sides = [_integer(node.get(name), _ICON_PX + 1) for name in ("width", "height")]
     return min(sides) <= _ICON_PX or (bool(alt) and not any(map(str.isalnum, alt)))
 
 
 def _is_captioned(table: Element) -> bool:
-    """Whether a table holds a picture above its caption, and nothing else."""
+    """Whether a table contains only a picture above its caption."""
     cells = list(table.iter("td", "th"))
     shown = len(cells) == 2 and next(cells[0].iter(*PICTURES), None) is not None
     return shown and not letters(cells[0]) and _is_caption(cells[1], "td")
 
 
 def _is_caption(node: Element, tag: str) -> bool:
-    """The words of a picture: named a caption, or a paragraph of emphasised words around a picture."""
+    """Whether an element is a caption: named so, or a paragraph of emphasised text around a picture."""
     if tag == "figcaption":
         return True
     if tag == "td" and _FIGURE.match(collapse("".join(node.itertext()))):
@@ -461,7 +462,9 @@ def _is_caption(node: Element, tag: str) -> bool:
 
 
 def _item_text(blocks: list[Block]) -> str:
-    """One text for a list item: paragraphs apart, the items of inner lists on lines of their own."""
+    """One text for a list item: paragraphs are separated, and the items of inner lists are on lines of their
+    own.
+    """
     text = ""
     for block in blocks:
         if block.text and block.kind == "item":
@@ -472,7 +475,7 @@ def _item_text(blocks: list[Block]) -> str:
 
 
 def _item_parts(blocks: list[Block], number: int | None) -> tuple[Part, ...]:
-    """The parts of an item: its mark stands before the first, the others one list deeper."""
+    """Parts of an item: its marker precedes the first, and the others are one list deeper."""
     inner = [part for block in blocks for part in block.parts]
     if not inner or inner[0].kind != "paragraph" or inner[0].depth:
         inner.insert(0, Part())
@@ -482,7 +485,7 @@ def _item_parts(blocks: list[Block], number: int | None) -> tuple[Part, ...]:
 
 
 def _target(node: Element) -> str:
-    """The address of a picture: late-loading attributes where `src` is only a placeholder."""
+    """URL of a picture: late-loading attributes if `src` is only a placeholder."""
     source = (node.get("src") or "").strip()
     stated = [node.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
     others = (
@@ -492,7 +495,7 @@ def _target(node: Element) -> str:
     if late and (not source or source.startswith("data:") or _PLACEHOLDER.search(source)):
         return late.strip()
     sets = [node.get("data-srcset"), node.get("data-lazy-srcset"), node.get("srcset")]
-    # libxml2 takes a <source> for the parent of what follows it, as it does <wbr> and <embed>
+    # libxml2 treats <source>, <wbr> and <embed> as parents of what follows them
     for parent in node.iterancestors("picture"):
         sets += [item.get("srcset") or item.get("data-srcset") for item in parent.iter("source")]
     largest = next(filter(None, map(_largest, filter(None, sets))), "")
@@ -513,7 +516,7 @@ def _largest(srcset: str) -> str:
 
 
 def _lines(node: Element) -> tuple[int, int] | None:
-    """Where Markdown says that an element was written."""
+    """Source lines of an element, if it comes from Markdown."""
     stated = node.get(LINES) or (node[0].get(LINES) if node.tag == "pre" and len(node) else None)
     found = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,7})", stated or "")
     return None if found is None else (int(found[1]), int(found[2]))
@@ -529,13 +532,13 @@ def _hidden(node: Element) -> bool:
 
 
 def _has_words_outside_cells(row: Element) -> bool:
-    """Whether a table, a part of it or a row holds words that are in no cell and no caption."""
+    """Whether a table, a part of it or a row has text outside cells and captions."""
     outside = (child.text for child in row if child.tag not in _ROWS | _CELLS)
     return any(map(str.strip, filter(None, (row.text, *outside, *(child.tail for child in row)))))
 
 
 def _is_layout(table: Element) -> bool:
-    """Old pages place whole articles in tables: such a table is only a container."""
+    """Whether a table only positions content: old pages place whole articles in tables."""
     tags = [node.tag for node in table.iterdescendants()]
     inner = _BLOCK_LEVEL - {"td", "th", "tr", "tbody", "thead", "tfoot", "p", "div"}
     if table.get("role") == "presentation" or not inner.isdisjoint(tags) or tags.count("p") > 3:
@@ -590,12 +593,12 @@ def cards_of(root: Element) -> dict[Element, Card]:
 
 
 def is_of_gallery(node: Element, parent: Element) -> bool:
-    """Whether an element is one of several pictures in a figure or in a list that is called a gallery."""
+    """Whether an element is one of several pictures in a figure, or in a list whose class says gallery."""
     return node.tag == "figure" == parent.tag or (node.tag == "li" and "gallery" in (node.get("class") or ""))
 
 
 def _columns(table: Element) -> list[tuple[Element, Element]]:
-    """Cells with pictures alone, each with the cell of words below it."""
+    """Cells with only pictures, each with the text cell below it."""
     rows = [[cell for cell in row if cell.tag == "td"] for row in table if row.tag == "tr"]
     return list(
         chain.from_iterable(
@@ -617,5 +620,5 @@ def _pictures(node: Element) -> int:
 
 
 def letters(node: Element) -> int:
-    """How many letters an element holds."""
+    """Number of letters in an element."""
     return sum(map(str.isalpha, "".join(node.itertext())))

@@ -1,4 +1,4 @@
-"""Where on a page its declared steps stand: what the author wrote around them stays in its place."""
+"""Finds a page's declared steps in its visible text, so that the text around them stays in place."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -8,24 +8,24 @@ from limner.records import Between, Part, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
 
 _LONG = 12
-"""Letters from which words inside a longer sentence are taken for the same words."""
+"""Number of letters from which text inside a longer sentence counts as the same text."""
 _MOST = 2 / 3
-"""Share of the letters of a list from which what a page declares counts as all of it."""
+"""Share of the letters of a list from which the declared steps count as all of it."""
 
 
 def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
-    """Take over what stands on the page before, between and after the steps that it declares.
+    """Copy the visible text before, between and after the declared steps of a page into the document.
 
-    What is declared beside the steps, such as ingredients, stays where the page does not show it. A step that
-    declares no picture has those that the page shows in it.
+    Other declared parts, such as ingredients, stay if the page does not show them. A step that declares no
+    picture gets those that the page shows in it.
 
     Args:
-        document: with declared steps, a title and what is declared around them; its steps and what is
-            between them are replaced, what is left out is added.
+        document: document with declared steps, a title and the declared parts around them; its steps and the
+            parts between them are replaced, and what is left out is added.
         blocks: of the page's main content.
 
     Returns:
-        Whether all steps stand there in order and in the declared words; else nothing is changed.
+        Whether all steps occur there in order and in the declared words; if not, nothing changes.
     """
     places = _places(document.steps, [_letters(block.text) for block in blocks])
     if places is None:
@@ -63,15 +63,15 @@ def place_steps(document: Document, blocks: Sequence[Block]) -> bool:
 
 
 def shown_more(steps: Sequence[Step], blocks: Sequence[Block]) -> str:
-    """A note where the main content of a page shows its steps better than it declares them, else "".
+    """A note if the main content of a page shows its steps better than the page declares them, else "".
 
-    So it is where one step is declared and shown in several blocks, and where all that is declared is less
-    than `_MOST` of the list that holds it.
+    This is so if one step is declared and shown in several blocks, and if all that is declared is less than
+    `_MOST` of the list that contains it.
     """
     words = [_letters(block.text) for block in blocks]
     places = _places(steps, words) if len(steps) == 1 else None
     if places is not None and len(places[0]) > 1:
-        return "the page declares all its steps as one: it is cut by its text"
+        return "the page declares all its steps as one: its visible text is used"
     lists: dict[int, list[str]] = {}
     for block, letters in zip(blocks, words, strict=True):
         if block.kind == "item" and letters:
@@ -79,12 +79,12 @@ def shown_more(steps: Sequence[Step], blocks: Sequence[Block]) -> str:
     wanted = [_letters(step.text) for step in steps]
     for items in lists.values():
         if sum(map(len, wanted)) < _MOST * sum(map(len, items)) and _stand_in(wanted, items):
-            return "the page declares only part of the steps that it lists: it is cut by its text"
+            return "the page declares only part of the steps that it lists: its visible text is used"
     return ""
 
 
 def _stand_in(wanted: Sequence[str], items: Sequence[str]) -> bool:
-    """Whether each is an item of a list, or `_LONG` letters or more of one, in order."""
+    """Whether each block is a list item, or at least `_LONG` letters of one, in order."""
     rest = iter(items)
     return all(
         any(letters == item or (len(letters) >= _LONG and letters in item) for item in rest)
@@ -97,7 +97,7 @@ def _letters(text: str) -> str:
 
 
 def _places(steps: Sequence[Step], words: Sequence[str]) -> list[range] | None:
-    """The blocks of each step, with a heading just above that is its title."""
+    """The blocks of each step, with a heading directly above that is its title."""
     places: list[range] = []
     begin, starts, written = 0, [0, *accumulate(map(len, words))], "".join(words)
     for step in steps:
@@ -114,13 +114,13 @@ def _places(steps: Sequence[Step], words: Sequence[str]) -> list[range] | None:
 
 
 def _span(wanted: str, written: str, starts: Sequence[int], first: int) -> range | None:
-    """The blocks from `first` whose words together are those of a step.
+    """The blocks from `first` whose combined text is that of a step.
 
     Args:
         wanted: letters of the step.
         written: letters of all blocks.
-        starts: where in them each block begins, and where the last one ends.
-        first: number of a block.
+        starts: start of each block in these letters, and the end of the last one.
+        first: index of a block.
     """
     start = starts[first]
     end = start + len(wanted)
@@ -131,10 +131,10 @@ def _span(wanted: str, written: str, starts: Sequence[int], first: int) -> range
 
 
 def _with_unwritten(declared: Sequence[Between], found: Sequence[Between]) -> list[Between]:
-    """What the page shows, with what it declares and does not show.
+    """The visible text, with declared parts that the page does not show.
 
-    The rest of a list of which the page shows a part follows that part; all else comes first, a heading only
-    with something below it.
+    If the page shows part of a list, the rest of the list follows that part; everything else comes first, a
+    heading only with content below it.
     """
     written = [_letters(part.text) for part in found]
     inside = "\n".join(written)

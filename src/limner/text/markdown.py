@@ -1,11 +1,10 @@
-"""Markdown as a document, its words by way of HTML; and the pictures put into its source and taken out again.
+"""Markdown as a document, read by way of HTML; and pictures inserted into its source and removed again.
 
-markdown-it-py parses, with the dialects of `limner.text.dialects`; its rendering is walked like any HTML, so
-raw HTML inside needs no second reader.
+markdown-it-py parses, with the dialects of `limner.text.dialects`; the HTML that it renders is read like any
+other, so that raw HTML inside needs no second reader.
 
-A picture put into the source is a paragraph of its own, after its step and inside the list or quotation that
-the step stands in; no other letter changes. It is known by its line alone, and by the address that exports
-give.
+An inserted picture is a paragraph of its own after its step, inside the step's list or quotation; no other
+character changes. It is recognised by being alone on its line, and by the form of its path.
 """
 
 import re
@@ -24,7 +23,7 @@ _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "
 
 
 def read_markdown(text: str, where: str, base: Path | None) -> Document:
-    """A Markdown text as a document.
+    """Read a Markdown text.
 
     Args:
         text: the decoded file.
@@ -32,13 +31,13 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
         base: folder that relative picture paths start from, or None.
 
     Raises:
-        DataError: front matter that is not YAML or TOML; as `limner.text.dialects.parsed`.
+        DataError: the front matter is not YAML or TOML; or see `limner.text.dialects.parsed`.
     """
     document = Document()
     document.markdown, inserted = without_inserted(text, where)
     if inserted:
         document.notes.append(
-            f"{counted(inserted, 'picture')} that an earlier export put in left out, to be chosen anew"
+            f"{counted(inserted, 'picture')} inserted by an earlier export left out; they are chosen again"
         )
     body, front = without_front(document.markdown, where)
     _take(front.stated, document)
@@ -51,7 +50,7 @@ def read_markdown(text: str, where: str, base: Path | None) -> Document:
 
 
 def _take(stated: dict[object, object], document: Document) -> None:
-    """Note what front matter states."""
+    """Copy the metadata of front matter into the document."""
     for key, value in stated.items():
         lower, words = str(key).lower(), _stated(value)
         name = _OTHER_NAMES.get(lower, lower)
@@ -72,9 +71,9 @@ def _stated(value: object) -> str:
 
 
 FOLDER = "_pictures"
-"""What the name of the folder that an export puts its pictures into ends with."""
+"""Ending of the name of an export's picture folder."""
 NAME = re.compile(r"\d{2,}-[A-Za-z0-9-]+-[0-9a-f]{8}\.\w{1,8}")
-"""What an export calls a picture: number of its step, name of its file, and the beginning of its SHA-256."""
+"""File name of a picture in an export: number of its step, name of its file, and beginning of its SHA-256."""
 
 Lines = tuple[int, int]
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -91,8 +90,8 @@ class _Container:
 
     Attributes:
         start, end: its lines, without empty ones at its end.
-        width: letters before the words of an item; 0 of a quotation.
-        prefix: what a line in it begins with.
+        width: number of characters before the text of an item; 0 for a quotation.
+        prefix: beginning of each line in it.
     """
 
     start: int
@@ -103,12 +102,12 @@ class _Container:
 
 @dataclass
 class Layout:
-    """Where a source can take a paragraph.
+    """Places in a source at which a paragraph can be inserted.
 
     Attributes:
-        lines: of the source, with their ends.
-        containers: in the order of their beginnings, outer before inner.
-        last: line after a block → the block: a paragraph, table, heading, piece of code or of HTML.
+        lines: lines of the source, with their ends.
+        containers: ordered by their beginning, outer before inner.
+        last: line after a block → the block: a paragraph, table, heading, or block of code or HTML.
     """
 
     lines: list[str]
@@ -117,43 +116,43 @@ class Layout:
 
     @property
     def newline(self) -> str:
-        """How its lines end."""
+        """Line end of the source."""
         ends = (line[len(line.rstrip("\r\n")) :] for line in self.lines)
         return next(filter(None, ends), "\n")
 
     def trimmed(self, start: int, end: int) -> int:
-        """The line after the last of some lines that is not empty."""
+        """The line after the last non-empty one of a range."""
         end = min(end, len(self.lines))
         while end > start + 1 and _BLANK.fullmatch(self.lines[end - 1]):
             end -= 1
         return end
 
     def around(self, start: int, end: int) -> _Container | None:
-        """The innermost container of a line that stands after some others and where they stand."""
+        """The innermost container around a line inserted after a range of lines."""
         found = None
         for one in self.containers:
             if one.start < end <= one.end:
-                if one.start > start and one.end == end:  # it begins and ends inside these lines
+                if one.start > start and one.end == end:  # it begins and ends inside the range
                     break
                 found = one
         return found
 
     def prefix(self, start: int, end: int) -> str:
-        """What such a line begins with."""
+        """Prefix of an inserted line."""
         found = self.around(start, end)
         return "" if found is None else found.prefix
 
 
 def without_inserted(source: str, where: str) -> tuple[str, int]:
-    """A source without the pictures that an earlier export put in.
+    """Remove the pictures that an earlier export inserted into a source.
 
     Args:
         source: Markdown, with any line ends.
         where: its name, for messages.
     Returns:
-        It, and how many they were.
+        The source, and the number of removed pictures.
     Raises:
-        DataError: as `limner.text.dialects.parsed` and `limner.text.dialects.front_matter`.
+        DataError: see `limner.text.dialects.parsed` and `limner.text.dialects.front_matter`.
     """
     lines = _LINE.findall(source) if FOLDER in source else []
     if not any(map(_PICTURE.fullmatch, lines)):
@@ -186,16 +185,16 @@ def without_inserted(source: str, where: str) -> tuple[str, int]:
 
 
 def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str) -> str:
-    """A source with pictures after its steps.
+    """Insert pictures after the steps of a source.
 
     Args:
         source: Markdown, with any line ends.
-        pictures: lines of a step, see `limner.records.Step`, with the paragraph that goes after it.
+        pictures: lines of a step, see `limner.records.Step`, with the paragraph to insert after it.
         where: name of the text, for messages.
     Returns:
-        It. With what was put in taken out, it takes the same pictures in the same way.
+        The new source. If the insertions are removed, inserting them again gives the same result.
     Raises:
-        DataError: as `without_inserted`.
+        DataError: see `without_inserted`.
     """
     plan = layout_of(source, where)
     lines = plan.lines
@@ -205,13 +204,14 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
         end = plan.trimmed(start, stop)
         block, goes_on = plan.last.get(end), _goes_on(lines[end : end + 1])
         is_words = block is None or block.type in ("paragraph_open", "table_open")
-        # What ends words does not end a picture outside their list; what follows an item does end one in it.
+        # Text can be closed by something that does not close a picture outside the list; a following item
+        # closes one in it.
         own = plan.around(start, end)
         is_ended = own is not None and bool(own.width) and own.end == end
         prefix = plan.prefix(end - 1 if is_words and goes_on and not is_ended else start, end)
         blank = prefix.rstrip() + newline
         words = [f"{prefix}{line}{newline}" for line in paragraph.split("\n")]
-        if block is not None and _is_open(block, lines[end - 1]):  # what stands after it would be in it
+        if block is not None and _is_open(block, lines[end - 1]):  # text after it would become part of it
             end = start
             first = start == 0 or _BLANK.fullmatch(lines[start - 1])
             placed = [*words, blank] if first else [blank, *words]
@@ -230,13 +230,13 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
 
 
 def layout_of(source: str, where: str) -> Layout:
-    """Where a source can take a paragraph.
+    """Find the places in a source at which a paragraph can be inserted.
 
     Args:
         source: Markdown, with any line ends.
         where: its name, for messages.
     Raises:
-        DataError: as `without_inserted`.
+        DataError: see `without_inserted`.
     """
     body, _ = without_front(source, where)
     tokens, _, _ = parsed(body, where)
@@ -270,7 +270,7 @@ def layout_of(source: str, where: str) -> Layout:
 
 
 def _container(line: str, start: int, end: int, around: Sequence[_Container], *, quoted: bool) -> _Container:
-    """An item or quotation, from its first line and what is around it."""
+    """Build an item or quotation from its first line and its surroundings."""
     for one in around:
         mark = re.match(r" {0,3}> ?", line) if not one.width else None
         if mark is not None:
@@ -288,7 +288,7 @@ def _container(line: str, start: int, end: int, around: Sequence[_Container], *,
 
 
 def _is_open(block: Token, last: str) -> bool:
-    """Whether a block of code, or a comment in HTML, goes on behind its last line, since nothing ends it."""
+    """Whether a block of code or an HTML comment continues after its last line, because it has no end."""
     if block.type == "fence":
         one_line = block.map is not None and block.map[1] - block.map[0] == 1
         return one_line or not last.strip(" \t>\r\n").startswith(block.markup)
@@ -299,7 +299,7 @@ def _is_open(block: Token, last: str) -> bool:
 
 
 def _goes_on(following: Sequence[str]) -> bool:
-    """Whether a paragraph that ends right before a line goes on in it."""
+    """Whether a paragraph that ends just before a line would continue in it."""
     line = "".join(following).strip(" \t>\r\n")
     joined, apart = (_NUMBERS.sub("", parser().render(f"x{gap}{line}")) for gap in ("\n", "\n\n"))
     return bool(line) and joined != apart

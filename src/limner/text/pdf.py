@@ -1,7 +1,7 @@
-"""The text of a PDF: lines put together to paragraphs again, without numbers, heads and feet of its pages.
+"""The text of a PDF: lines joined into paragraphs, without page numbers, headers and footers.
 
-A PDF says where letters are, not what they belong to. pdfium finds the letters; what is a paragraph, a
-heading or an item is told by where its lines begin and end, how large they are and what is between them.
+A PDF says where letters are, not what they belong to. pdfium finds the letters; paragraphs, headings and
+items are recognised by where their lines begin and end, by their size and by the gaps between them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 MAX_PAGES, MAX_LETTERS, MAX_ON_PAGE = 3_000, 10_000_000, 200_000
-"""Pages, letters and letters of one page, at most."""
+"""Maximum number of pages, of letters, and of letters on one page."""
 _HYPHENS = "\ufffe\x02\u00ad"
-"""Stand where pdfium has joined a word that a hyphen parts; a soft hyphen is one, too."""
+"""Placeholders where pdfium has joined a hyphenated word; a soft hyphen is one, too."""
 _LIGATURES = {
     0xFB00: "ff",
     0xFB01: "fi",
@@ -45,10 +45,10 @@ _WORD = re.compile(r"\w")
 _ROMAN = re.compile(r"(?=.)x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
 _DOTS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$")
 _ENTRY = re.compile(r"[\s.](?:\d{1,4}|[ivxlc]+)$")
-"""What lines end with that stand among those of a table of contents."""
+"""Endings of lines that stand among those of a table of contents."""
 _BOLD = re.compile(r"bold|black|heavy|demi", re.IGNORECASE)
 _MONO = re.compile(r"mono|courier|consol|cmtt|typewriter", re.IGNORECASE)
-# Scripts that are written without spaces: their lines are joined without one.
+# Scripts without spaces: their lines are joined without one.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60]"
 )
@@ -57,7 +57,7 @@ _LONGEST_HEADING = 200
 _Box = tuple[float, float, float, float]
 """Left, bottom, right and top, in points."""
 _EDGES = 3
-"""Lines at the head, and at the foot, of a page that may be no part of its text."""
+"""Number of lines at the top and bottom of a page that may not belong to its text."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class _Line:
     """A line of a page.
 
     Attributes:
-        text: its words.
+        text: its text.
         page: its page, from 0.
-        left, right, low, high: where it is, in points; the origin is at the foot of the page.
+        left, right, low, high: its position in points; the origin is at the bottom left of the page.
         size: height of its letters, in points.
-        bold, mono: the look of its letters.
-        hyphened: a hyphen at its end parts a word, and is not in `text`.
+        bold, mono: style of its letters.
+        hyphened: whether a hyphen at its end divides a word; the hyphen is not in `text`.
     """
 
     text: str
@@ -86,19 +86,19 @@ class _Line:
 
     @property
     def width(self) -> float:
-        """From its first letter to its last."""
+        """Distance from its first letter to its last."""
         return self.right - self.left
 
 
 def read_pdf(data: bytes, where: str) -> Document:
-    """The text of a PDF as a document; its pictures are counted, and left out.
+    """Read the text of a PDF; its pictures are counted and left out.
 
     Args:
         data: the whole file.
         where: its name, for messages.
     Raises:
-        MissingError: the package that reads PDFs is not installed.
-        DataError: an encrypted or damaged file, one of pictures alone, or one beyond the bounds.
+        MissingError: pypdfium2 is not installed.
+        DataError: the file is encrypted, damaged, contains only pictures, or exceeds a limit.
     """
     try:
         import pypdfium2
@@ -151,11 +151,11 @@ def _document(pdf: PdfDocument, where: str) -> Document:
         pages.append(lines)
     if not letters:
         raise DataError(
-            f"{where}: {counted(count, 'page')} without a letter of text, as of a scan; expected a PDF with"
-            " text; let a program for OCR, such as ocrmypdf, add it"
+            f"{where}: {counted(count, 'page')} without text, such as a scan; expected a PDF with"
+            " text; add it with an OCR program, such as ocrmypdf"
         )
     if empty:
-        document.notes.append(f"{counted(empty, 'page')} of pictures without text, as of a scan, left out")
+        document.notes.append(f"{counted(empty, 'page')} of pictures without text, such as a scan, left out")
     _without_edges(pages, document, pdf.get_metadata_value("Title"))
     _without_captions(pages, shown, document)
     document.blocks = _blocks([line for page in pages for line in page])
@@ -163,7 +163,7 @@ def _document(pdf: PdfDocument, where: str) -> Document:
 
 
 def _pictures_on(page: PdfPage) -> list[_Box]:
-    """Where the pictures of a page are."""
+    """Positions of the pictures of a page."""
     import pypdfium2.raw as pdfium
 
     found = page.get_objects(filter=[pdfium.FPDF_PAGEOBJ_IMAGE], max_depth=4)
@@ -173,7 +173,7 @@ def _pictures_on(page: PdfPage) -> list[_Box]:
 def _without_captions(
     pages: Sequence[list[_Line]], shown: Sequence[Sequence[_Box]], document: Document
 ) -> None:
-    """Take out, and count, lines smaller than the text that stand right below a picture, or go on there."""
+    """Remove and count small lines right below a picture, and those that continue them."""
     body = _body_size(line for page in pages for line in page)
     for page, boxes in zip(pages, shown, strict=True):
         last: _Line | None = None
@@ -190,7 +190,7 @@ def _without_captions(
 
 
 def _lines_of(page: PdfPage, number: int, where: str) -> Iterator[_Line]:
-    """The lines of a page, in the order of the file."""
+    """Lines of a page, in the order of the file."""
     import pypdfium2.raw as pdfium
 
     found = page.get_textpage()
@@ -217,7 +217,7 @@ def _lines_of(page: PdfPage, number: int, where: str) -> Iterator[_Line]:
 def _line(
     found: PdfTextPage, codes: Sequence[int], start: int, end: int, page: int, *, hyphened: bool
 ) -> _Line | None:
-    """A line of the letters between two places; None where there are no words."""
+    """Build a line from the letters between two positions; None if it has no words."""
     places = [place for place in range(start, end) if codes[place] > 32 and codes[place] != 0xA0]
     if not places:
         return None
@@ -245,10 +245,10 @@ def _line(
 
 
 def _box(found: PdfTextPage, place: int) -> _Box | None:
-    """Left, bottom, right and top of a letter, as high as its font is."""
+    """Left, bottom, right and top of a letter, with the height of its font."""
     try:
         left, bottom, right, top = found.get_charbox(place, loose=True)
-    except RuntimeError:  # pypdfium2's own error is one: a letter without a place
+    except RuntimeError:  # raised by pypdfium2 for a letter without a position
         return None
     return left, bottom, right, top
 
@@ -263,16 +263,16 @@ def _font(found: PdfTextPage, place: int) -> str:
 
 
 def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> None:
-    """Take out, and count, what pages carry beside their text: numbers, heads and feet, leaders to pages.
+    """Remove and count page numbers, headers, footers and lines of a table of contents.
 
     Args:
-        pages: the lines of each; those that are no text are taken out.
-        document: is told what they say.
-        title: that the file states, or "".
+        pages: lines of each page; those that are not text are removed.
+        document: receives notes on what was removed.
+        title: title stated by the file, or "".
     """
     edges = [_edges(page) for page in pages]
     repeated = Counter(key for edge in edges for key in {_key(line, at) for at, line in edge})
-    numbered = Counter(  # by what a number on a page is more than its place, from 0, and where it stands
+    numbered = Counter(  # difference of a number from the index of its page, and its position
         (shift, at < 0, round(line.low / 4))
         for place, edge in enumerate(edges)
         for at, line in edge
@@ -297,7 +297,7 @@ def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> 
                 if not (is_beside or alone or roman):
                     break
                 page.remove(line)
-                document.left_out.append(LeftOut("number, head or foot of a page", line.text))
+                document.left_out.append(LeftOut("page number, header or footer", line.text))
         dotted = [line for line in page if _DOTS.search(line.text)]
         entries = dotted if len(dotted) < 3 else [line for line in page if _ENTRY.search(line.text)]
         for line in entries:
@@ -306,19 +306,21 @@ def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> 
 
 
 def _edges(page: Sequence[_Line]) -> list[tuple[int, _Line]]:
-    """The lines at the head of a page, numbered from 0, and at its foot, from −1."""
+    """Lines at the top of a page, numbered from 0, and at the bottom, from −1."""
     ordered = sorted(page, key=lambda line: -line.low)
     heads, feet = ordered[:_EDGES], ordered[: -_EDGES - 1 : -1]
     return [*enumerate(heads), *((-1 - place, line) for place, line in enumerate(feet))]
 
 
 def _key(line: _Line, at: int) -> tuple[bool, int, str]:
-    """What is alike of a line on several pages: its side, its height and its words but for numbers."""
+    """What a line has in common with those of other pages: its position, its height, and its text without
+    numbers.
+    """
     return at < 0, round(line.low / 4), _NUMBER.sub("#", line.text)
 
 
 def _numbers(line: _Line) -> set[str]:
-    """The numbers that a line begins or ends with."""
+    """Numbers at the beginning or end of a line."""
     return {
         found[0]
         for found in _NUMBER.finditer(line.text)
@@ -327,21 +329,21 @@ def _numbers(line: _Line) -> set[str]:
 
 
 def _blocks(lines: Sequence[_Line]) -> list[Block]:
-    """Lines as paragraphs, headings, items and code."""
+    """Combine lines into paragraphs, headings, items and code."""
     if not lines:
         return []
     body = _body_size(lines)
     coded = sum(len(line.text) for line in lines if line.mono)
     if 2 * coded > sum(
         len(line.text) for line in lines
-    ):  # a text in letters of one width, in which they tell nothing
+    ):  # in a text set entirely in a monospaced font, the font means nothing
         lines = [replace(line, mono=False) for line in lines]
     steps = [
         above.low - line.low
         for above, line in pairwise(lines)
         if above.page == line.page and _alike(above, line) and 0 < above.low - line.low < 3 * line.size
     ]
-    # the usual distance, as a share of the size; half of all lines at least are inside paragraphs
+    # usual line spacing as a share of the size; at least half of all lines are inside paragraphs
     leading = (median(steps) / body) if steps else 1.2
     words = Counter(word.lower() for line in lines for word in _COMPOUND.findall(line.text))
     groups: list[list[_Line]] = []
@@ -391,7 +393,7 @@ def _made(
 
 
 def _body_size(lines: Iterable[_Line]) -> float:
-    """The size of most letters."""
+    """Font size of most letters."""
     sizes = Counter[float]()
     for line in lines:
         sizes[_rounded(line.size)] += len(line.text)
@@ -411,7 +413,7 @@ def _alike(one: _Line, other: _Line) -> bool:
 
 
 def _widths(lines: Iterable[_Line]) -> dict[int, float]:
-    """Page → where its widest lines end, which those that are full reach."""
+    """Page → right end of its widest lines, which full lines reach."""
     ends: dict[int, list[float]] = {}
     for line in lines:
         ends.setdefault(line.page, []).append(line.width)
@@ -419,11 +421,11 @@ def _widths(lines: Iterable[_Line]) -> dict[int, float]:
 
 
 def _begins(group: Sequence[_Line], line: _Line, leading: float, wide: dict[int, float]) -> bool:
-    """Whether a line begins a paragraph of its own after those of a group."""
+    """Whether a line begins a new paragraph after a group of lines."""
     last = group[-1]
     fall = last.low - line.low
     beside = last.page == line.page and abs(fall) < 0.4 * min(last.size, line.size)
-    if last.hyphened or beside:  # beside it stand raised letters, or cells of a table
+    if last.hyphened or beside:  # raised letters or table cells on the same line
         return False
     other = not _alike(last, line) or last.bold != line.bold or last.mono != line.mono
     if other or _BULLET.match(line.text) or marker_of(line.text):
@@ -436,7 +438,7 @@ def _begins(group: Sequence[_Line], line: _Line, leading: float, wide: dict[int,
 
 
 def _shifts(group: Sequence[_Line], line: _Line, *, ended: bool) -> bool:
-    """Whether a line is set in, as the first of a paragraph is, or set out, after an item."""
+    """Whether a line is indented, like the first of a paragraph, or outdented, as after an item."""
     last, first = group[-1], group[0]
     shift = (line.left - last.left) / line.size
     hanging = len(group) == 1 and bool(_BULLET.match(first.text) or marker_of(first.text))
@@ -444,7 +446,7 @@ def _shifts(group: Sequence[_Line], line: _Line, *, ended: bool) -> bool:
 
 
 def _joined(group: Sequence[_Line], words: Counter[str]) -> str:
-    """The words of lines, with words that a hyphen parts made whole."""
+    """Text of several lines, with hyphenated words joined."""
     text, hyphened = "", False
     for line in group:
         if not text:

@@ -1,6 +1,6 @@
-"""Plain text: paragraphs between blank lines, pages between form feeds, and steps marked by words alone.
+"""Plain text: paragraphs between blank lines, pages between form feeds, and steps marked by words or numbers.
 
-The marks ("Step 3:", "2)", "第一步") and the headings around steps serve marked-up texts too.
+The markers ("Step 3:", "2)", "第一步") and the headings around steps are used for marked-up texts too.
 """
 
 import re
@@ -26,7 +26,7 @@ _WORDED = re.compile(
     r"[ \t\u00a0]*[:：.．)）、,–—-]*[ \t\u00a0]*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-# A number, its stop, then words: "2.5 kg" and "10:30" are no markers.
+# A number, its full stop or bracket, then text: "2.5 kg" and "10:30" are not markers.
 _NUMBERED = re.compile(r"[(（]?(?P<a>\d{1,3})(?:[.．)）:]+[ \t\u00a0]+|[、．）：])(?P<rest>\S.*)", re.DOTALL)
 
 _SUPPLY_WORDS = (
@@ -48,7 +48,7 @@ _METHOD_WORDS = (
 
 
 def _heading_of(words: str) -> re.Pattern[str]:
-    """A heading that is one of the words, not one that merely mentions it ("Remove the tools")."""
+    """Pattern of a heading that is one of the words, not one that merely mentions it ("Remove the tools")."""
     before = r"(?:(?:the|your|main|essential|required|recommended|optional|basic|step by step)\s+|必备|主要)?"
     more = rf"(?:\s*(?:,|/|&|\+|\band\b|\bor\b|\bund\b|\bet\b|\by\b|和|与|及)\s*(?:{words}))*"
     after = r"(?:\s*[(（\[,:–-].*|\s+(?:for|needed|required|list|für|pour|para|per)\b.*)?"
@@ -62,12 +62,12 @@ _LONGEST_NAME = 60
 
 @dataclass(frozen=True)
 class Marker:
-    """The mark at the start of a step.
+    """The marker at the start of a step.
 
     Attributes:
         number: its number.
-        rest: the words after it, maybe "".
-        worded: it has a word ("Step 3"), not only a number ("3.").
+        rest: the text after it, possibly "".
+        worded: whether it contains a word ("Step 3"), not only a number ("3.").
     """
 
     number: int
@@ -76,7 +76,7 @@ class Marker:
 
 
 def marker_of(text: str) -> Marker | None:
-    """The step mark a line or paragraph begins with, or None."""
+    """Step marker at the beginning of a line or paragraph, or None."""
     stripped = text.strip()
     match = _WORDED.match(stripped)
     if match:
@@ -86,11 +86,11 @@ def marker_of(text: str) -> Marker | None:
 
 
 def markers_in(texts: Sequence[str]) -> dict[int, Marker]:
-    """Place → mark of texts that begin with one, in a run 1, 2, … (or 0, 1, …) of at least two.
+    """Index → marker of texts that begin with one, in a run 1, 2, … (or 0, 1, …) of at least two.
 
     Args:
-        texts: lines, paragraphs or headings in their order. Several runs may follow each other; a number
-            out of turn ("1984. It was a bright day") is ordinary text.
+        texts: lines, paragraphs or headings in order. Several runs may follow each other; a number out of
+            sequence ("1984. It was a bright day") is ordinary text.
     """
     kept: dict[int, Marker] = {}
     run: dict[int, Marker] = {}
@@ -108,12 +108,12 @@ def markers_in(texts: Sequence[str]) -> dict[int, Marker]:
 
 
 def names_supplies(heading: str) -> bool:
-    """True for a heading such as "Ingredients", "Zutaten" or "You will need"."""
+    """Whether a heading names ingredients or tools, such as "Ingredients", "Zutaten" or "You will need"."""
     return _names(_SUPPLIES, heading) and not _names(_METHOD, heading)
 
 
 def names_method(heading: str) -> bool:
-    """True for a heading such as "Method", "Instructions" or "做法"."""
+    """Whether a heading names the method, such as "Method", "Instructions" or "做法"."""
     return _names(_METHOD, heading)
 
 
@@ -137,22 +137,20 @@ _MAX_LINES = 1_000_000
 
 
 def read_plain(text: str, where: str) -> Document:
-    """A plain text as a document.
+    """Read a plain text.
 
-    A first line that stands alone, is short and ends without punctuation is the title if the paragraph
-    after it does end with some. Lines that are only "Ingredients" or "Method" (in many languages) are
-    headings. Lines of dashes, stars or equals signs and form feeds are page breaks.
+    A first line that stands alone, is short and has no final punctuation is the title if the next paragraph
+    has some. Lines that are only "Ingredients" or "Method" (in many languages) are headings. Lines of dashes,
+    asterisks or equals signs, and form feeds, are page breaks.
 
     Args:
         text: the decoded file.
         where: its name, for messages.
     Raises:
-        DataError: more lines than can be read in a few seconds.
+        DataError: there are more lines than can be read in a few seconds.
     """
     if sum(map(text.count, _LINE_ENDS)) > _MAX_LINES:
-        raise DataError(
-            f"{where}: has more than {_MAX_LINES:,} lines; expected a text that one can read; split it"
-        )
+        raise DataError(f"{where}: has more than {_MAX_LINES:,} lines; expected a readable text; split it")
     lines = re.split(r"\r\n|[\n\r\u2028\u2029\v\x85]", text.replace("\f", "\n\f\n"))
     marked = markers_in(lines)
     width = max((len(line.strip()) for line in lines), default=0)
@@ -174,7 +172,7 @@ def read_plain(text: str, where: str) -> Document:
 
 
 def _close(pending: list[str], blocks: list[Block], width: int) -> None:
-    """Turn the lines gathered so far into blocks; `width` is that of the text's longest line."""
+    """Convert the lines collected so far into blocks; `width` is the length of the text's longest line."""
     if pending and (names_supplies(pending[0]) or names_method(pending[0])) and _is_name(pending[0]):
         blocks.append(Block("heading", pending.pop(0).rstrip(":：").strip(), level=2))
     if len(pending) >= 2 and all(_BULLET.match(line) for line in pending):
@@ -192,7 +190,7 @@ def _close(pending: list[str], blocks: list[Block], width: int) -> None:
 
 
 def _is_wrapped(lines: list[str], width: int) -> bool:
-    """Whether the lines end where the next word had no room, not where the author meant them to."""
+    """Whether lines were wrapped for lack of space, not broken where the author wanted."""
     return all(len(line) + 1 + len(after.split()[0]) > width for line, after in pairwise(lines))
 
 
@@ -204,7 +202,7 @@ def _take_title(document: Document) -> None:
     if len(document.blocks) < 3:
         return
     first, second = document.blocks[:2]
-    # A title page stays a page: its picture is the cover.
+    # A title page remains a page: its picture is the cover.
     ends = second.kind == "heading" or (second.kind == "paragraph" and _SENTENCE_END.search(second.text))
     plain = first.kind == "paragraph" and not _SENTENCE_END.search(first.text) and not marker_of(first.text)
     if ends and plain and len(first.text) <= _LONGEST_TITLE:

@@ -1,7 +1,8 @@
-"""A text becomes a story: Markdown, HTML, plain text, JSON, Word or PDF in, a checked `Story` of steps out.
+"""Reads a text as a story: Markdown, HTML, plain text, JSON, Word or PDF in, a checked `Story` of steps out.
 
-The one door for texts, so size, encoding, format and emptiness are judged once and all are cut alike. Names
-mislead: a document is read as what its content is, and what is no text is refused, whatever its suffix says.
+The only entry point for texts, so that size, encoding, format and emptiness are checked once and all texts
+are divided in the same way. Content decides, not the name: a document is recognised by its content, and other
+kinds of files are refused whatever their extension.
 """
 
 import codecs
@@ -39,7 +40,7 @@ from limner.text.story_json import read_json
 Container = Literal["docx", "pdf"]
 CONTAINERS: dict[Container, str] = {"docx": "a Word document (DOCX)", "pdf": "a PDF"}
 MAX_DOCUMENT_BYTES = 200_000_000
-"""Bytes of a document with its pictures, at most."""
+"""Maximum size in bytes of a document, with its pictures."""
 _PDF = re.compile(rb"(?:\xef\xbb\xbf)?[\s\0]*%PDF-\d")
 _ZIP = b"PK\x03\x04", b"PK\x05\x06"
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
@@ -67,23 +68,23 @@ _INSIDE = {
     "oasis.opendocument": "an OpenDocument file",
     "epub+zip": "an e-book (EPUB)",
 }
-"""What the description of a ZIP archive holds → what the archive is; "" for a Word document."""
+"""Pattern in a ZIP archive's description → kind of the archive; "" for a Word document."""
 _EXPECTED = "expected a text, a Word document (.docx) or a PDF; save or export it as one of these"
 
 
 def is_container(data: bytes) -> bool:
-    """Whether a file begins as a document does, which may be larger than a text."""
+    """Whether a file begins like a document, which may be larger than a text."""
     return data.startswith(_ZIP) or _PDF.match(data[:1024]) is not None
 
 
 def container_of(data: bytes, where: str) -> Container | None:
-    """Which document a file is; None for anything that may be a text.
+    """Kind of document of a file; None for anything that may be a text.
 
     Args:
         data: the whole file.
         where: its name, for messages.
     Raises:
-        DataError: it is neither a text nor a document that can be read.
+        DataError: it is neither a text nor a readable document.
     """
     if data.startswith(_ZIP):
         return _zipped(data, where)
@@ -120,7 +121,7 @@ def _zipped(data: bytes, where: str) -> Container:
     return "docx"
 
 
-# The place and form the HTML standard's prescan looks for.
+# Position and form that the HTML standard's prescan looks for.
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
 _PRESCAN_BYTES = 2048
 _DETECT_BYTES = 1 << 20
@@ -130,30 +131,30 @@ _CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27}
 def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, str]:
     """Decode a text file without changing or losing a character.
 
-    Order: byte-order mark; UTF-8 when the bytes are valid and not plain ASCII; the charset an HTML page
+    Order: byte-order mark; UTF-8 if the bytes are valid and not plain ASCII; the charset that an HTML page
     declares; ASCII; detection by charset-normalizer.
 
     Args:
         data: the whole file.
         where: its name, for messages.
-        html: look for a declared charset.
+        html: whether to look for a declared charset.
 
     Returns:
-        The text without its byte-order mark, and a note on the choice ("" when it was certain).
+        The text without its byte-order mark, and a note on the choice ("" if it was certain).
 
     Raises:
-        DataError: binary data, or bytes that fit no encoding.
+        DataError: the data are binary, or fit no encoding.
     """
     for mark, encoding in MARKS:
         if data.startswith(mark):
             return _strict(data, encoding, where).removeprefix("\ufeff"), ""
     if b"\0" in data:
         raise DataError(
-            f"{where}: holds zero bytes, so it is binary or UTF-16 without a byte-order mark; expected text; "
-            "save it as UTF-8"
+            f"{where}: contains zero bytes, so it is binary or UTF-16 without a byte-order mark; expected"
+            " text; save it as UTF-8"
         )
     if not data.isascii():
-        # else a declared or detected encoding must say what it is
+        # otherwise a declared or detected encoding decides
         with suppress(UnicodeDecodeError):
             return data.decode("utf-8"), ""
     declared = _declared(data) if html else None
@@ -177,7 +178,7 @@ def _declared(data: bytes) -> str | None:
         return None
     try:
         info = codecs.lookup(match.group(1).decode("ascii"))
-        "".encode(info.name)  # refuses codecs between bytes and bytes, such as hex
+        "".encode(info.name)  # refuses codecs from bytes to bytes, such as hex
     except (LookupError, UnicodeError):
         return None
     # Browsers read both as Windows-1252, and pages are written for browsers. UTF-16 cannot be
@@ -194,7 +195,7 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
     binary = sum(byte in _CONTROL for byte in sample) * 50 > len(sample)
     best = None if binary else from_bytes(sample).best()
     if best is None:
-        raise DataError(f"{where}: bytes fit no text encoding; expected a text file; save it as UTF-8")
+        raise DataError(f"{where}: not in any known text encoding; expected a text file; save it as UTF-8")
     text = _strict(data, best.encoding, where)
     return text, f"not UTF-8: read as {best.encoding}, a guess; save it as UTF-8 if letters look wrong"
 
@@ -202,7 +203,7 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
 Format = Literal["markdown", "html", "plain", "json"]
 MAX_BYTES = 20_000_000
 REASONS = 50
-# Control and format characters and white space: a text of these alone shows nothing.
+# A text of only control and format characters and white space shows nothing.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
     "markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx"),
@@ -216,13 +217,13 @@ _CONTAINER_SUFFIXES: dict[str, Container] = {".docx": "docx", ".pdf": "pdf"}
 
 @dataclass(frozen=True)
 class Reading:
-    """A story and what reading it cost.
+    """A story, and what was left out when it was read.
 
     Attributes:
-        story: the text cut into steps.
-        left_out: everything of the text that is in no step and no title, with the reason.
-        notes: choices made while reading (guessed encoding, declared steps, fallback to paragraphs).
-        file: name of the file it was read from, or "".
+        story: the text divided into steps.
+        left_out: all parts of the text that are in no step and no title, with the reason.
+        notes: decisions made while reading (guessed encoding, declared steps, fallback to paragraphs).
+        file: name of the file, or "".
     """
 
     story: Story
@@ -231,7 +232,7 @@ class Reading:
     file: str = ""
 
     def summary(self) -> list[str]:
-        """One line per note and per reason something is in no step, each with the name of the file."""
+        """One line per note and per reason why something is in no step, each with the name of the file."""
         lines, alike = list(self.notes), dict[tuple[str, bool], list[LeftOut]]()
         for item in self.left_out:
             alike.setdefault((item.reason, item.kept), []).append(item)
@@ -262,17 +263,17 @@ def reading_of(
     format: Format | None = None,  # noqa: A002
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    """A story from whatever a caller has, with what reading it left out.
+    """Read a story from whatever the caller has, with what was left out.
 
     Args:
-        source: a story; a list of steps, each a string, a `Step` or a table as in a JSON story; a path; or a
-            string, which is a path where it names a file or looks like a file's name, and a text otherwise.
-        by: what one step is, as in `read_story_report`.
-        format: how to read a file, by its suffix unless given, or a text, plain unless given.
-        elsewhere: as in `read_story_report`.
+        source: a story; a list of steps, each a string, a `Step` or an object as in a JSON story; a path; or
+            a string, which is a path if it names a file or looks like a file name, and a text otherwise.
+        by: unit of the text that is one step, see `read_story_report`.
+        format: format of a file, by default that of its extension; or of a text, by default plain.
+        elsewhere: see `read_story_report`.
     Raises:
-        LimnerError: as `read_story_report`.
-        ConfigError: something else.
+        LimnerError: see `read_story_report`.
+        ConfigError: the source is something else.
     """
     if isinstance(source, Story):
         return Reading(source)
@@ -297,7 +298,7 @@ def reading_of(
 
 
 def _names_file(text: str) -> bool:
-    """Whether a string is meant as the name of a file."""
+    """Whether a string is meant as a file name."""
     if "\n" in text or not text.strip():
         return False
     path = Path(text)
@@ -317,19 +318,20 @@ def read_story_report(
     format: Format | None = None,  # noqa: A002
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    """Read a text file as a story, with what was left out and the choices made.
+    """Read a text file as a story, with what was left out and the decisions made.
 
     Args:
-        path: the file. Word documents and PDFs are known by their content, whatever they are called.
-        by: what one step is; None: explicit steps, or what a JSON story says. A text without explicit steps
-            is cut into paragraphs, and `Story.by` says so; `limner.text.segment.cut` has the rules.
-        format: how to read a text; None: by the file's suffix, as plain text where that says nothing.
-        elsewhere: what to show where it names a file that is not below its own folder.
+        path: the file. Word documents and PDFs are recognised by their content, whatever their names.
+        by: unit of the text that is one step; None: explicit steps, or what a JSON story states. A text
+            without explicit steps is divided into paragraphs, and `Story.by` says so; for the rules see
+            `limner.text.segment.cut`.
+        format: format of the text; None: that of the file's extension, or plain text if it is unknown.
+        elsewhere: function for pictures that are not below the text's own folder.
 
     Raises:
-        MissingError: no such file, or it cannot be read.
-        DataError: empty, binary, too large, undecodable or malformed.
-        ConfigError: unknown `by` or `format`.
+        MissingError: the file does not exist, or cannot be read.
+        DataError: the text is empty, binary, too large, undecodable or malformed.
+        ConfigError: `by` or `format` is unknown.
     """
     _check_options(by, format or "plain")
     try:
@@ -345,7 +347,7 @@ def read_story_report(
 
 
 def _whole(file: BinaryIO) -> bytes:
-    """The bytes of a file: as many as one more than a text may have, or a document with its pictures."""
+    """Bytes of a file, up to one more than a text may have, or than a document with its pictures may have."""
     data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES and is_container(data):
         data += file.read(MAX_DOCUMENT_BYTES + 1 - len(data))
@@ -362,13 +364,13 @@ def read_story_stream(
     """Read a text from a stream, such as standard input, as `read_story_report` reads a file.
 
     Args:
-        stream: of bytes; the pictures that the text names have no path.
+        stream: stream of bytes; pictures that the text names have no path.
         where: its name, for messages.
-        by: what one step is, as in `read_story_report`.
-        format: how to read it.
+        by: unit of the text that is one step, see `read_story_report`.
+        format: its format.
     Raises:
-        DataError: empty, binary, too large, undecodable or malformed.
-        ConfigError: unknown `by` or `format`.
+        DataError: the text is empty, binary, too large, undecodable or malformed.
+        ConfigError: `by` or `format` is unknown.
     """
     _check_options(by, format)
     return _read(_whole(stream), format, by, name="text", where=where, suffix=None, base=None)
@@ -385,7 +387,7 @@ def _read(
     base: Path | None,
     elsewhere: Elsewhere = nowhere,
 ) -> Reading:
-    """A story from bytes, of a file with a suffix or of a stream without one."""
+    """Read a story from the bytes of a file with an extension, or of a stream without one."""
     most = MAX_DOCUMENT_BYTES if is_container(data) else MAX_BYTES
     if len(data) > most:
         raise DataError(f"{where}: larger than {most // 10**6} MB; expected a text; split it")
@@ -416,7 +418,7 @@ def _read(
 
 
 def _contained(container: Container, data: bytes, where: str) -> tuple[Document, Path | None]:
-    """The document of a file that is more than a text, and the folder of its own pictures."""
+    """The document in a file that is not a plain text, and the folder with its pictures."""
     if container == "docx":
         from limner.text.docx import read_docx
 
@@ -427,7 +429,7 @@ def _contained(container: Container, data: bytes, where: str) -> tuple[Document,
 
 
 def _or_below(folder: Path | None, elsewhere: Elsewhere) -> Elsewhere:
-    """Show files below a folder, too."""
+    """Allow files below a folder, too."""
     if folder is None:
         return elsewhere
     home = folder.resolve()
@@ -440,18 +442,18 @@ def parse_story_report(
     format: Format = "plain",  # noqa: A002
     by: Segmentation | None = None,
 ) -> Reading:
-    """Read a text in memory as a story, with what was left out and the choices made.
+    """Read a text in memory as a story, with what was left out.
 
     Args:
         text: the text.
-        format: how to read it.
-        by: what one step is, as in `read_story_report`.
+        format: its format.
+        by: unit of the text that is one step, see `read_story_report`.
     Returns:
-        The story; its id is "text" where none is stated, and its pictures have no path.
+        The story; its id is "text" if none is stated, and its pictures have no path.
 
     Raises:
-        DataError: empty, too large or malformed.
-        ConfigError: unknown `by` or `format`.
+        DataError: the text is empty, too large or malformed.
+        ConfigError: `by` or `format` is unknown.
     """
     _check_options(by, format)
     if len(text) > MAX_BYTES:
@@ -472,7 +474,7 @@ def _parse(
     source, text = text, text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
         raise DataError(
-            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; mend it"
+            f"{where}: holds zero bytes or broken Unicode (lone surrogates); expected text; correct it"
         )
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
@@ -490,7 +492,7 @@ def _cut(
     base: Path | None,
     elsewhere: Elsewhere,
 ) -> Reading:
-    """A document as a story: its title taken, cut into steps, its pictures checked."""
+    """Make a story of a document: take its title, divide it into steps, and check its pictures."""
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
         take_title(document)
@@ -502,7 +504,7 @@ def _cut(
         steps, used, dropped, between = result.steps, result.by, result.left_out, result.between
     notes = list(document.notes)
     if used == "paragraph" and by in {None, "step"} and not document.steps:
-        notes.append("no explicit steps found: cut into paragraphs")
+        notes.append("no explicit steps found: divided into paragraphs")
     words = [document.title, *(step.title for step in steps), *(step.text for step in steps)]
     direction = document.direction or writing_direction(words)
     credit = {key: getattr(document, key) for key in CREDITS}
@@ -535,7 +537,7 @@ def _document(text: str, kind: Format, where: str, base: Path | None) -> tuple[D
 
 
 def take_title(document: Document) -> None:
-    """The first level-1 heading is the title; where a title is stated elsewhere, only if it says the same."""
+    """Remove the first level-1 heading as the title; if a title is stated elsewhere, only an equal one."""
     for place, block in enumerate(document.blocks):
         if block.kind == "heading" and block.level == 1:
             beside = any(other.text for other in document.blocks if other is not block)
@@ -555,5 +557,5 @@ def _check_options(by: str | None, kind: str) -> None:
 
 
 def _shown(name: str) -> str:
-    """A file name that can be printed and stored: bytes that are not UTF-8 are escaped."""
+    """File name that can be printed and stored: bytes that are not UTF-8 are escaped."""
     return name.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,7 +1,7 @@
-"""A story with a step reworded, split, merged, inserted, removed or moved; all else stays as it was written.
+"""A story with a step reworded, split, merged, inserted, removed or moved; everything else stays as written.
 
-What stands between the steps keeps its place, and markup outside the words that changed stays. Numbers of the
-author count on.
+Text between the steps stays in place, and formatting outside the changed words is kept. The author's
+numbering is adjusted.
 """
 
 import re
@@ -20,13 +20,13 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 @dataclass(frozen=True)
 class Revised:
-    """A step on its way.
+    """A step of a story that is being revised.
 
     Attributes:
-        step: as it is now.
-        sources: steps of the story as it was that it comes from, counted from 0; none of a new one.
-        changed: it has other words than they.
-        heading: that names it alone and stands right before it, if any.
+        step: its current state.
+        sources: steps of the original story from which it comes, counted from 0; empty for a new one.
+        changed: whether its words differ from theirs.
+        heading: heading of this step alone, directly before it, if any.
     """
 
     step: Step
@@ -37,18 +37,18 @@ class Revised:
 
 @dataclass
 class Revision:
-    """A story that is being changed; `story` is what it has become.
+    """A story that is being revised; `story` is the result.
 
     Attributes:
-        before: as it was.
-        steps: as they are now.
+        before: the original story.
+        steps: its current steps.
     """
 
     before: Story
     steps: list[Revised] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Take the story apart."""
+        """Split the story into its steps and the text between them."""
         story = self.before
         self.gaps: list[list[Between]] = [[] for _ in range(len(story.steps) + 1)]
         for part in story.between:
@@ -63,7 +63,7 @@ class Revision:
 
     @property
     def story(self) -> Story:
-        """The story as it is now."""
+        """The revised story."""
         between = []
         for place, gap in enumerate(self.gaps):
             between += [part.model_copy(update={"before": place}) for part in gap]
@@ -76,14 +76,14 @@ class Revision:
         return self.before.model_copy(update={"steps": steps, "between": tuple(between)})
 
     def reword(self, place: int, text: str, title: str | None = None) -> None:
-        """Give a step other words.
+        """Change the text of a step.
 
         Args:
-            place: of the step, from 0.
-            text: its words.
-            title: its heading; None as it is.
+            place: index of the step, from 0.
+            text: the new text.
+            title: the new heading; None leaves it unchanged.
         Raises:
-            DataError: no words.
+            DataError: there are no words.
         """
         words, one = _words(text), self.steps[place]
         parts = _reworded(one.step, words)
@@ -94,13 +94,13 @@ class Revision:
         self.steps[place] = replace(one, step=step, changed=one.changed or not told)
 
     def split(self, place: int, at: int) -> None:
-        """Cut a step in two; heading and pictures of the text stay with the first part.
+        """Split a step in two; heading and pictures of the text stay with the first part.
 
         Args:
-            place: of the step, from 0.
-            at: characters of its text before the cut.
+            place: index of the step, from 0.
+            at: number of characters of its text before the split.
         Raises:
-            DataError: no words before or after it.
+            DataError: there are no words before or after it.
         """
         one = self.steps[place]
         text, found = one.step.text, _placed(one.step)
@@ -123,7 +123,7 @@ class Revision:
         self._count()
 
     def merge(self, place: int) -> None:
-        """Make a step and the next one; short ones run on, others keep their paragraphs.
+        """Merge a step with the next one; short ones are joined into one paragraph, others keep theirs.
 
         Raises:
             DataError: there is no next step.
@@ -153,15 +153,15 @@ class Revision:
         self._count()
 
     def insert(self, place: int, text: str, title: str | None = None, *, after: bool = False) -> None:
-        """Add a step.
+        """Insert a step.
 
         Args:
-            place: of the step that it is put beside, from 0.
-            text: its words.
-            title: its heading; None for that of its group, if its neighbours are one.
-            after: it goes after that step, and before it otherwise.
+            place: index of the step next to which it is inserted, from 0.
+            text: its text.
+            title: its heading; None for that of its group, if its neighbours form one.
+            after: whether to insert it after that step instead of before.
         Raises:
-            DataError: no words.
+            DataError: there are no words.
         """
         words, beside = _words(text), self.steps[place].step
         if title is None:
@@ -173,7 +173,7 @@ class Revision:
         self._count()
 
     def remove(self, place: int) -> None:
-        """Take a step out.
+        """Remove a step.
 
         Raises:
             DataError: it is the only one.
@@ -184,10 +184,10 @@ class Revision:
         self._count()
 
     def move(self, place: int, to: int) -> None:
-        """Give a step another place among the steps.
+        """Move a step to another position.
 
         Raises:
-            DataError: there is no such place.
+            DataError: there is no such position.
         """
         if not 0 <= to < len(self.steps):
             raise DataError(
@@ -201,23 +201,23 @@ class Revision:
         self._count()
 
     def _insert(self, place: int, step: Step, *, opens: bool = False) -> None:
-        """Put a new step at a place; what stands there goes before it if it opens, else after it."""
+        """Insert a new step; text at that position goes before it if it is introductory, else after it."""
         self.steps.insert(place, Revised(step))
         self.gaps.insert(place + opens, [])
 
     def _take(self, place: int) -> Revised:
-        """Take a step out; what stood around it closes up."""
+        """Remove a step and close the gap."""
         self.gaps[place : place + 2] = [self.gaps[place] + self.gaps[place + 1]]
         return self.steps.pop(place)
 
     def _grouped(self, place: int) -> bool:
-        """Whether a step shares its title with one beside it."""
+        """Whether a step shares its title with a neighbour."""
         title = self.steps[place].step.title
         beside = [*self.steps[max(0, place - 1) : place], *self.steps[place + 1 : place + 2]]
         return bool(title) and any(one.step.title == title for one in beside)
 
     def _count(self) -> None:
-        """Let the author's numbers count on, where they did before: those of lists, and those in titles."""
+        """Renumber lists and titles if their numbers were consecutive before."""
         listed, titled = (_runs(one(step) for step in self.before.steps) for one in (_listed, _titled))
         for kind, known in ((_listed, listed), (_titled, titled)):
             for group, run in _places(kind(one.step) for one in self.steps).items():
@@ -234,7 +234,7 @@ class Revision:
 
 
 Counted = tuple[str, int] | None
-"""What counts a step together with others, and its number there."""
+"""Key of the steps that are numbered together with a step, and its number among them."""
 
 
 def _listed(step: Step) -> Counted:
@@ -248,7 +248,7 @@ def _titled(step: Step) -> Counted:
 
 
 def _places(counted: Iterable[Counted]) -> dict[str, list[int]]:
-    """What counts steps together → their places."""
+    """Key of steps that are numbered together → their indices."""
     found: dict[str, list[int]] = {}
     for place, one in enumerate(counted):
         if one is not None:
@@ -257,7 +257,7 @@ def _places(counted: Iterable[Counted]) -> dict[str, list[int]]:
 
 
 def _runs(counted: Iterable[Counted]) -> dict[str, int]:
-    """What counts steps together → its first number, where each is one more than the one before."""
+    """Key of steps that are numbered together → the first number, if each is one more than the previous."""
     numbers: dict[str, list[int]] = {}
     for one in counted:
         if one is not None:
@@ -273,17 +273,17 @@ def _words(text: str) -> str:
 
 
 def _letters(text: str) -> str:
-    """What is heard of a text."""
+    """Letters and digits, without case and punctuation."""
     return "".join(letter for letter in text.casefold() if unicodedata.category(letter)[0] in "LNMS")
 
 
 def _space(before: str) -> str:
-    """What parts two sentences of one line: nothing in scripts without spaces."""
+    """Separator of two sentences on one line: none in scripts without spaces."""
     return "" if unicodedata.east_asian_width(before[-1]) in "WF" else " "
 
 
 def _placed(step: Step) -> list[tuple[int, Part]]:
-    """The parts of a step, each with the place of its first letter; else its paragraphs."""
+    """Parts of a step with the positions of their first letters; or else its paragraphs."""
     found: list[tuple[int, Part]] = []
     end = 0
     for part in step.parts:
@@ -307,7 +307,7 @@ def _stripped(part: Part) -> Part:
 
 
 def _reworded(step: Step, words: str) -> tuple[Part, ...]:
-    """The parts of a step that gets other words: those before and after the change stay as they are."""
+    """Parts of a step with a new text: those before and after the change stay as they are."""
     if not step.parts or words == step.text:
         return step.parts
     old, found = step.text, _placed(step)
@@ -341,14 +341,14 @@ def _reworded(step: Step, words: str) -> tuple[Part, ...]:
 
 
 def _alike(one: str, other: str) -> int:
-    """How many letters two texts begin with alike."""
+    """Length of the common beginning of two texts."""
     return next(
         (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
     )
 
 
 def _merged(one: Step, other: Step, gap: str, words: str) -> tuple[Part, ...]:
-    """The parts of two steps as those of one; a first item of a list gives up its mark."""
+    """Parts of two steps as those of one; the first item of a list loses its marker."""
     first = [part for _, part in _placed(one)]
     more = [part for _, part in _placed(other)]
     if more[0].kind == "item":
@@ -368,7 +368,7 @@ def _merged(one: Step, other: Step, gap: str, words: str) -> tuple[Part, ...]:
 
 
 def _numbered_as(beside: Step, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Parts of a new step, an item of the list that the step beside it is of."""
+    """Parts of a new step as an item of its neighbour's list."""
     like = beside.parts[0] if beside.parts else None
     if like is None or like.number is None or not parts:
         return parts

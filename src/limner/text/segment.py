@@ -1,8 +1,8 @@
-"""From a document to its steps: by explicit step, heading, paragraph or sentence.
+"""Divides a document into steps: by explicit step, heading, paragraph or sentence.
 
-Where one picture ends and the next begins is decided here and nowhere else, alike for every format.
-Nothing is lost: every word of the document is in a step, is a title, or stands between the steps and is
-listed as left out of them.
+The only place that decides where one picture ends and the next begins, in the same way for every format.
+Nothing is lost: every word of the document is in a step, in a title, or between the steps, where it is listed
+as left out.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ from limner.text.document import Block, Document, LeftOut, check_count, pictures
 from limner.text.plain import markers_in, names_method, names_supplies
 
 _MAX_TOLD = 5_000_000
-"""Letters of a text that is cut into sentences."""
+"""Maximum number of letters of a text that is divided into sentences."""
 
 
 @dataclass
@@ -27,10 +27,10 @@ class Section:
     """A heading and the blocks under it, up to the next heading of any level.
 
     Attributes:
-        title: words of the heading, "" before the first.
+        title: text of the heading, "" before the first.
         level: 1 to 6, 0 before the first heading.
-        blocks: what stands under it, page breaks taken out unless asked for.
-        heading: the heading itself, None before the first.
+        blocks: blocks below it, by default without page breaks.
+        heading: the heading, None before the first.
     """
 
     title: str = ""
@@ -40,7 +40,7 @@ class Section:
 
 
 def split_sections(blocks: Iterable[Block]) -> list[Section]:
-    """Cut blocks at every heading; the blocks before the first make a section of level 0."""
+    """Divide blocks at every heading; blocks before the first form a section of level 0."""
     sections = [Section()]
     for block in blocks:
         if block.kind == "heading":
@@ -58,14 +58,14 @@ def split_sections(blocks: Iterable[Block]) -> list[Section]:
 
 
 def with_heading(section: Section) -> list[Block]:
-    """A section's blocks with its heading put back in front."""
+    """Blocks of a section, preceded by its heading."""
     return [section.heading, *section.blocks] if section.heading else section.blocks
 
 
 def mark_steps(blocks: Sequence[Block]) -> list[Block]:
-    """Turn paragraphs that begin "Step 1:" or "1." into items of a numbered list.
+    """Convert paragraphs that begin with "Step 1:" or "1." into items of a numbered list.
 
-    A worded mark takes in everything up to the next mark, heading or break; a bare number only its own
+    A marker with a word takes everything up to the next marker, heading or break; a number only its own
     paragraph.
     """
     counted = markers_in([block.text if block.kind == "paragraph" else "" for block in blocks])
@@ -98,7 +98,7 @@ def mark_steps(blocks: Sequence[Block]) -> list[Block]:
 
 
 def without_supplies(sections: list[Section]) -> tuple[list[Section], list[LeftOut]]:
-    """Take out sections of ingredients or tools, with their subsections, unless nothing else remains."""
+    """Remove sections of ingredients or tools, with their subsections, unless nothing else would remain."""
     kept: list[Section] = []
     dropped: list[Section] = []
     level = 0
@@ -112,7 +112,7 @@ def without_supplies(sections: list[Section]) -> tuple[list[Section], list[LeftO
 
 
 def join_continuations(blocks: list[Block]) -> list[Block]:
-    """Give what stands between item n and item n + 1 to item n, and pictures after the last item to it."""
+    """Append blocks between items n and n + 1 to item n, and pictures after the last item to that."""
     result: list[Block] = []
     places = [place for place, block in enumerate(blocks) if block.kind == "item" and block.ordered]
     follows = {
@@ -133,7 +133,7 @@ def join_continuations(blocks: list[Block]) -> list[Block]:
 
 @dataclass(frozen=True)
 class StepDraft:
-    """A step and the numbers of the blocks that it is made of."""
+    """A step, with the indices of the blocks from which it is made."""
 
     step: Step
     places: tuple[int, ...]
@@ -145,12 +145,12 @@ def _draft(block: Block, title: str) -> StepDraft:
 
 
 def _is_plain(block: Block) -> bool:
-    """Whether the parts say no more than the words."""
+    """Whether the parts contain no more than the text."""
     return len(block.parts) == 1 and block.parts[0] == Part(text=block.text)
 
 
 def whole_step(blocks: Iterable[Block], title: str) -> list[StepDraft]:
-    """One step of all blocks, the heading being its words where there are no others; none without any."""
+    """One step of all blocks; its text is the heading if there is no other. None without any text."""
     whole = join_blocks(Block("paragraph"), list(blocks))
     if whole.text:
         return [_draft(whole, title)]
@@ -158,7 +158,7 @@ def whole_step(blocks: Iterable[Block], title: str) -> list[StepDraft]:
 
 
 def part_between(part: Part, start: int, end: int | None = None) -> Part:
-    """The words of a part between two of its letters."""
+    """Text of a part between two of its letters."""
     text = part.text[start:end]
     shifted = ((mark, max(0, mark.start - start), min(len(text), mark.end - start)) for mark in part.marks)
     marks = tuple(mark.model_copy(update={"start": a, "end": b}) for mark, a, b in shifted if a < b)
@@ -166,7 +166,7 @@ def part_between(part: Part, start: int, end: int | None = None) -> Part:
 
 
 def text_of(blocks: Iterable[Block]) -> str:
-    """The words of blocks: paragraphs apart, items of one list on lines of their own."""
+    """Text of blocks: paragraphs are separated, and items of a list are on lines of their own."""
     text, last = "", Block("break")
     for block in filter(attrgetter("text"), blocks):
         same = last.kind == block.kind == "item" and last.list_id == block.list_id
@@ -176,7 +176,7 @@ def text_of(blocks: Iterable[Block]) -> str:
 
 
 def join_blocks(first: Block, more: Sequence[Block]) -> Block:
-    """Append the words and pictures of more blocks to the first."""
+    """Append the text and pictures of further blocks to the first."""
     text = "\n\n".join(filter(None, (first.text, text_of(more))))
     return replace(
         first,
@@ -188,32 +188,32 @@ def join_blocks(first: Block, more: Sequence[Block]) -> Block:
 
 
 def without_breaks(section: Section) -> list[Block]:
-    """A section's blocks but its page breaks."""
+    """Blocks of a section without page breaks."""
     return [block for block in section.blocks if block.kind != "break"]
 
 
 def letters(blocks: Iterable[Block]) -> int:
-    """Letters in blocks, white space not counted."""
-    # Scripts without spaces have no words to count; letters serve all alike.
+    """Number of letters in blocks, without white space."""
+    # Scripts without spaces have no words to count; letters work for all.
     return sum(len("".join(block.text.split())) for block in blocks)
 
 
 def omitted(reason: str, blocks: Iterable[Block]) -> LeftOut:
-    """Blocks as a record of what was left out."""
+    """Record of blocks that are left out."""
     kept = [block for block in blocks if block.kind != "break"]
     return LeftOut(reason, text_of(kept), tuple(picture.target for picture in pictures_of(kept)))
 
 
 @dataclass
 class Cut:
-    """How a text was really cut, the steps, and what is in none of them.
+    """Result of dividing a text: the unit used, the steps, and what is in none of them.
 
     Attributes:
-        by: what one step is.
-        drafts: the steps, with what they are made of.
-        left_out: what is in none, and why.
-        between: the same as parts of the text, in their places.
-        paged: the breaks of the text part its steps.
+        by: unit that is one step.
+        drafts: steps, with the blocks from which they are made.
+        left_out: parts in no step, and why.
+        between: the same as parts of the text, in place.
+        paged: whether page breaks of the text separate its steps.
     """
 
     by: Segmentation = "step"
@@ -229,7 +229,7 @@ class Cut:
 
 
 def cut(document: Document, by: Segmentation, where: str) -> Cut:
-    """Cut a document into steps.
+    """Divide a document into steps.
 
     ``step`` takes the first of these that the text has:
 
@@ -247,12 +247,12 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     The other three ways leave out nothing but group headings.
 
     Args:
-        document: as read.
-        by: what to cut by.
+        document: the document.
+        by: unit that is one step.
         where: name of the text, for messages.
 
     Raises:
-        DataError: nothing left to be a step, or no heading where headings were asked for.
+        DataError: nothing is left for a step, or `by` is heading and there is none.
     """
     check_count(sum(step.text.count("\n\n") + 1 for step in document.steps), where)
     if by == "sentence" and _letters_in(document) > _MAX_TOLD:
@@ -269,18 +269,18 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         result = Cut(drafts=declared) if declared else _by_step(replace(document, blocks=blocks))
     else:
         if by == "heading" and not any(block.kind == "heading" for block in blocks):
-            raise DataError(f"{where}: has no heading to cut by; expected headings; use --by paragraph")
+            raise DataError(f"{where}: has no headings; expected at least one; use --by paragraph")
         result = _by_unit(split_sections(blocks), by, where)
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
     result.left_out += [LeftOut("caption of a picture", block.text) for block in every if block.caption]
     result.left_out += [LeftOut("footnote", block.text) for block in every if block.aside == "footnote"]
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
-    # Pictures that belong to no words, such as a banner above the first paragraph.
+    # Pictures without any text, such as a banner above the first paragraph.
     known = {picture.target for step in result.steps for picture in step.pictures}
     known |= {target for item in result.left_out for target in item.pictures}
     result.left_out += [
-        LeftOut("picture beside no words", picture.alt, (picture.target,))
+        LeftOut("picture without text", picture.alt, (picture.target,))
         for picture in dict.fromkeys(pictures_of(document.blocks))
         if picture.target not in known
     ]
@@ -291,10 +291,10 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
 
 
 def with_captions(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks with captions that stand alone and belong to the picture before, or after.
+    """Blocks in which separate captions are attached to the picture before or after them.
 
-    A picture without two words of alternative text has those of its caption. Words in a card, which picture
-    and words share, are what they are where they are all its words, and so are the only words of a text.
+    A picture whose alt text has fewer than two words gets its caption as alt text. Captions in a card stay
+    text if they are the card's only text, and so does the only text of a document.
     """
     worded = {block.card for block in blocks if block.text and not block.caption}
     aside = [block.caption and (not any(block.card) or block.card in worded) for block in blocks]
@@ -319,9 +319,9 @@ def with_captions(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _with_asides(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks of which some stand beside the text, tables and code among them.
+    """Blocks, some of which are marked as text outside the steps, including tables and code.
 
-    The only words of a text stand nowhere else.
+    The only text of a document is never outside.
     """
     blocks = [
         replace(block, aside=block.aside or block.parts[-1].kind)
@@ -335,17 +335,17 @@ def _with_asides(blocks: Sequence[Block]) -> list[Block]:
 
 
 def _beside(blocks: Sequence[Block]) -> bool:
-    """Whether all words of some blocks stand beside the text."""
+    """Whether all text of some blocks is outside the steps."""
     return all(block.aside for block in blocks if block.text) and any(block.aside for block in blocks)
 
 
 def _aside(blocks: Iterable[Block]) -> str:
-    """What some blocks that stand beside the text are: the first that says."""
+    """Kind of text outside the steps, from the first block that states one."""
     return next(block.aside for block in blocks if block.aside)
 
 
 def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[StepDraft]:
-    """Steps with the lines of the source that they are made of; of a heading alone, those of the heading."""
+    """Steps with the source lines of their blocks; a step of only a heading has those of the heading."""
     made: list[StepDraft] = []
     after = 0
     for draft in drafts:
@@ -365,7 +365,7 @@ def _with_lines(blocks: Sequence[Block], drafts: Sequence[StepDraft]) -> list[St
 
 
 def _described(pictures: Sequence[PictureRef], caption: str) -> tuple[PictureRef, ...]:
-    """Pictures of which the last has a caption, the alternative text of those that have none of two words."""
+    """Pictures, the last of which has a caption: it replaces alt texts of fewer than two words."""
     described = [
         one.model_copy(update={"alt": caption}) if caption and len(one.alt.split()) < 2 else one
         for one in pictures
@@ -380,7 +380,7 @@ def _letters_in(document: Document) -> int:
 
 
 def _between(blocks: Sequence[Block], made: Cut) -> tuple[Between, ...]:
-    """What of a document is in no step, each part with the number of the step that it stands before."""
+    """Parts of a document that are in no step, each with the index of the step that follows."""
     used = {place for draft in made.drafts for place in draft.places}
     starts = [min(draft.places) for draft in made.drafts if draft.places]
     found: list[Between] = []
@@ -395,7 +395,7 @@ def _between(blocks: Sequence[Block], made: Cut) -> tuple[Between, ...]:
 
 
 def _around_all(document: Document, steps: int) -> tuple[Between, ...]:
-    """What a source declares around steps that were cut another way: before all of them, or after."""
+    """Parts that a source declares around steps divided in another way: before all of them, or after."""
     return tuple(part.model_copy(update={"before": steps if part.before else 0}) for part in document.between)
 
 
@@ -443,7 +443,7 @@ def _pages(sections: list[Section]) -> Cut:
 
 
 def _as_words(blocks: Iterable[Block]) -> list[Block]:
-    """The blocks, headings being words like others."""
+    """Blocks with headings treated as text."""
     return [replace(block, kind="paragraph") if block.kind == "heading" else block for block in blocks]
 
 
@@ -451,7 +451,7 @@ def _page(blocks: list[Block]) -> list[StepDraft]:
     title = blocks[0].text if blocks[0].kind == "heading" else ""
     inner = _as_words(blocks[1:] if title else blocks)
     if not title and not letters(inner):
-        # A page that is only a picture still says something when the picture is described.
+        # A page with only a picture still has text if the picture is described.
         inner += [Block("paragraph", picture.alt) for picture in pictures_of(inner)]
     return whole_step(inner, title)
 
@@ -475,7 +475,7 @@ def _lists(sections: list[Section]) -> Cut:
         for is_step, run in groupby(pairs, itemgetter(0)):
             blocks = [block for _, block in run]
             if is_step:
-                for item in blocks:  # every item a step, without the mark of its list
+                for item in blocks:  # every item is a step, without its list marker
                     made.drafts += whole_step([replace(item, kind="paragraph")], section.title)
             elif recipe:
                 made.left_out.append(omitted(_around(made), blocks))
@@ -508,11 +508,11 @@ def _headed(sections: list[Section]) -> Cut:
 
 
 def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> Cut:
-    """Every heading with what is under it, every paragraph or every sentence a step."""
+    """Make a step of every heading with its content, every paragraph, or every sentence."""
     made = Cut(by)
     for section, following in pairwise([*sections, Section()]):
         blocks = without_breaks(section)
-        if not blocks and following.level > section.level:  # it names a group, not a step
+        if not blocks and following.level > section.level:  # the heading of a group, not of a step
             made.left_out.append(LeftOut("heading without text", section.title))
         elif _beside(blocks) and not (by == "heading" and section.level):
             made.left_out.append(omitted(_aside(blocks), with_heading(section)))
@@ -529,7 +529,7 @@ def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> 
 
 
 def _units(blocks: list[Block]) -> list[Block]:
-    """Paragraphs: each block alone, but the bullets of one list together."""
+    """Paragraphs: each block alone, but the bullets of a list together."""
     units: list[Block] = []
     for (bulleted, _), run in groupby(blocks, key=lambda block: (block.mark == "- ", block.list_id)):
         items = list(run)
@@ -538,7 +538,7 @@ def _units(blocks: list[Block]) -> list[Block]:
 
 
 def _sentences(block: Block) -> list[Block]:
-    """The sentences of a block; its pictures stay with the last."""
+    """Sentences of a block; its pictures stay with the last."""
     if block.kind == "verbatim" or not block.text:
         return [block]
     pieces: list[Block] = []
@@ -548,7 +548,7 @@ def _sentences(block: Block) -> list[Block]:
         end = start + len(sentence)
         whole = len(block.parts) == 1 and block.parts[0].text == block.text
         parts: tuple[Part, ...] = (part_between(block.parts[0], start, end),) if whole else ()
-        if pieces:  # the mark of an item stands before its first sentence
+        if pieces:  # the marker of an item precedes its first sentence
             plain = {"kind": "paragraph", "number": None}
             parts = tuple(part.model_copy(update=plain) for part in parts)
         pieces.append(Block("paragraph", sentence, parts=parts, places=block.places))
@@ -556,9 +556,9 @@ def _sentences(block: Block) -> list[Block]:
 
 
 def _settled(units: list[Block], title: str) -> list[StepDraft]:
-    """Give pictures that stand alone to the text before them, or after them where pictures come first.
+    """Attach separate pictures to the text before them, or after them if the section begins with a picture.
 
-    A section with pictures and no words has its heading for words.
+    In a section with pictures and no text, the heading becomes the text.
     """
     if not any(unit.text for unit in units):
         return whole_step(units, title)
@@ -578,7 +578,7 @@ def _settled(units: list[Block], title: str) -> list[StepDraft]:
 
 
 def _blocks_of_steps(steps: tuple[Step, ...]) -> list[Block]:
-    """Steps taken apart again, to be cut another way."""
+    """Blocks of steps, to be divided in another way."""
     blocks: list[Block] = []
     title = ""
     for step in steps:

@@ -1,4 +1,4 @@
-"""Stories as JSON: limner's own form, a storyboard that holds one, and a simple form anybody can write.
+"""Stories as JSON: limner's own form, a storyboard that contains one, and a simple form.
 
 The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..., "image": ...}]}`` or just
 the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
@@ -31,7 +31,7 @@ _KNOWN = frozenset(
         "markdown",
     }
 )
-# Words are those of the steps: a source, and where they stand in it, may be of another text by now.
+# The words are those of the steps: a source and its line numbers may no longer match them.
 _STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
@@ -47,16 +47,16 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         The document, and what only a story file states: any of `id`, `by`, `split`, `source`.
 
     Raises:
-        DataError: not JSON, or not a story.
+        DataError: it is not JSON, or not a story.
     """
     try:
-        data = from_json(text)  # unlike json's, it refuses halves of characters, which no story can hold
+        data = from_json(text)  # unlike json's parser, refuses lone surrogates, which a story cannot contain
     except ValueError as error:
-        raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; mend it") from None
+        raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; correct it") from None
     notes: list[str] = []
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
         notes.append(_storyboard_note(data))
-        data = data["story"]  # its text, to be illustrated anew
+        data = data["story"]  # its text, to be illustrated again
     if isinstance(data, list):
         data = {"steps": data}
     steps = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
@@ -85,13 +85,13 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
 
 
 def _storyboard_note(data: dict[str, Any]) -> str:
-    """What of a storyboard is not taken over with its text."""
+    """Note on what is not taken from a storyboard with its text."""
     steps = data.get("steps")
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
     chosen = f" and its {counted(pins, 'pin')}" if pins else ""
     return (
-        f"a storyboard: its text is illustrated anew; its pictures{chosen} stay only where --keep names the"
+        f"a storyboard: its text is illustrated again; its pictures{chosen} are kept only if --keep names the"
         " same file"
     )
 
@@ -101,7 +101,7 @@ def _step(item: object, where: str, base: Path | None, document: Document) -> St
         item = {"text": item}
     if not isinstance(item, dict):
         raise DataError(
-            f"{where}: found {type(item).__name__}, expected words or an object with text; mend it"
+            f"{where}: found {type(item).__name__}, expected words or an object with text; correct it"
         )
     words, title = _string(item, "text", where).strip(), _string(item, "title", where).strip()
     if not words and not title:
@@ -117,7 +117,7 @@ def _parts(data: dict[str, Any], key: str, kind: type[AnyPart], where: str) -> t
     try:
         return TypeAdapter(tuple[kind, ...]).validate_python(data.get(key) or ())  # type: ignore[valid-type]
     except ValidationError as error:
-        raise DataError(f"{where}: {key} {first_fault(error)}; mend or remove it") from None
+        raise DataError(f"{where}: {key} {first_fault(error)}; correct or remove it") from None
 
 
 def _unknown(data: dict[str, Any], known: frozenset[str], of: str = "") -> list[LeftOut]:
@@ -140,14 +140,14 @@ def _pictures(
             try:
                 reference = PictureRef.model_validate(picture)
             except ValidationError as error:
-                raise DataError(f"{where}: picture {first_fault(error)}; mend it") from None
+                raise DataError(f"{where}: picture {first_fault(error)}; correct it") from None
             alt, sha256, target = reference.alt, reference.sha256, reference.target
             if reference.path and (kept := resolve_picture(reference.path, Path("/"))).path:
                 found.append(reference.model_copy(update={"path": kept.path}))
                 continue
         else:
             raise DataError(
-                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; mend it"
+                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; correct it"
             )
         if target.startswith("data:"):
             document.left_out.append(LeftOut("picture inside the file (data: URI)", alt))
@@ -164,13 +164,13 @@ def _string(data: dict[str, Any], key: str, where: str) -> str:
         return value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    raise DataError(f"{where}: {key} is a {type(value).__name__}, expected words; mend it")
+    raise DataError(f"{where}: {key} is a {type(value).__name__}, expected words; correct it")
 
 
 def _choice(data: dict[str, Any], key: str, choices: tuple[str, ...], where: str) -> str:
     value = _string(data, key, where)
     if value and value not in choices:
         raise DataError(
-            f"{where}: {key} {value[:40]!r} is unknown; expected one of {', '.join(choices)}; mend it"
+            f"{where}: {key} {value[:40]!r} is unknown; expected one of {', '.join(choices)}; correct it"
         )
     return value

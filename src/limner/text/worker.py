@@ -1,6 +1,7 @@
-"""Texts read in a process of their own, which is ended when it takes too long or nobody waits any more.
+"""Reads texts in separate processes, which are killed if they take too long or nobody waits any more.
 
-A server must not be kept busy by a text. A process reads one text, its input, and its output is the answer.
+So a text cannot keep a server busy. A process reads one text from its input and writes the result to its
+output.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 
 try:
     import resource
-except ModuleNotFoundError:  # Windows: its processes have no bound of memory
+except ModuleNotFoundError:  # Windows: no limit on the memory of a process
     resource = None  # type: ignore[assignment]
 
 DEADLINE_S, MEMORY_BYTES = 30.0, 4 * 2**30
-"""What reading one text may take: seconds, and address space of its process."""
+"""Limits for reading one text: seconds, and address space of its process."""
 AT_ONCE = 4
-"""Texts read side by side."""
+"""Number of texts read at the same time."""
 LOOK_S = 0.1
 _GRACE_S = 5.0
 _COMMAND = (sys.executable, "-P", "-m", "limner.text.worker")
@@ -46,7 +47,7 @@ _Process = subprocess.Popen[bytes]
 
 
 class _Refused(Record):
-    """The error in place of a story."""
+    """An error, as returned by the process."""
 
     kind: Literal["DataError", "ConfigError", "MissingError", "fault"]
     told: str
@@ -61,17 +62,17 @@ _ANSWER: TypeAdapter[Reading | _Refused] = TypeAdapter(Reading | _Refused)
 
 
 class ReaderProcesses:
-    """Reads texts, each in a process of its own; the process for the next one is started ahead.
+    """Reads each text in a process of its own; the process for the next one is started ahead.
 
     Attributes:
-        deadline_s: seconds that one text may take.
-        memory_bytes: address space that its process may have, where the system bounds it.
+        deadline_s: timeout of one text in seconds.
+        memory_bytes: address space of a process, if the system can limit it.
     """
 
     def __init__(
         self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES, at_once: int = AT_ONCE
     ) -> None:
-        """Take the bounds; no process is started before the first text."""
+        """Set the limits; no process is started before the first text."""
         self.deadline_s, self.memory_bytes = deadline_s, memory_bytes
         self._room = threading.Semaphore(at_once)
         self._ahead: list[_Process] = []
@@ -85,36 +86,36 @@ class ReaderProcesses:
         by: Segmentation | None = None,
         progress: Progress | None = None,
     ) -> Reading:
-        """Read a text as `limner.text.read.parse_story_report` does, with the same story, notes and errors.
+        """Read a text like `limner.text.read.parse_story_report`, with the same story, notes and errors.
 
         Args:
             text: the text.
-            format: how to read it.
-            by: what one step is.
-            progress: told several times a second that nothing was done yet; an error that it raises ends the
+            format: its format.
+            by: unit of the text that is one step.
+            progress: called several times a second, without progress; an error that it raises stops the
                 reading.
         Raises:
-            DataError: as there; or it took too long, too much memory, or its process ended.
-            ConfigError: as there.
-            LimnerError: a fault of limner's own.
+            DataError: see there; or it took too much time or memory, or its process ended.
+            ConfigError: see there.
+            LimnerError: an internal error of limner.
         """
         return self._read({"text": text, "format": format, "by": by}, b"", progress)
 
     def read_document(self, data: bytes, where: str, *, progress: Progress | None = None) -> Reading:
-        """Read the bytes of a file as `limner.text.read.read_story_stream` does, with the same errors.
+        """Read the bytes of a file like `limner.text.read.read_story_stream`, with the same errors.
 
         Args:
-            data: the whole file, a Word document or a PDF; what is neither is read as plain text.
+            data: the whole file, a Word document or a PDF; anything else is read as plain text.
             where: its name, for messages.
-            progress: as of `read`.
+            progress: see `read`.
         Raises:
-            MissingError: the package that reads PDFs is not installed.
-            LimnerError: as `read`.
+            MissingError: pypdfium2 is not installed.
+            LimnerError: see `read`.
         """
         return self._read({"where": where}, data, progress)
 
     def _read(self, question: dict[str, str | None], data: bytes, progress: Progress | None) -> Reading:
-        asked = json.dumps(question).encode() + b"\n" + data  # halves of letters, too
+        asked = json.dumps(question).encode() + b"\n" + data  # including lone surrogates
         while not self._room.acquire(timeout=LOOK_S):
             _ask(progress)
         try:
@@ -132,12 +133,12 @@ class ReaderProcesses:
         return answer
 
     def close(self) -> None:
-        """End the process that waits."""
+        """End the waiting process."""
         _end_all(self._ahead)
 
     def _answer(self, process: _Process, asked: bytes, progress: Progress | None) -> Reading | _Refused:
         until = time.monotonic() + self.deadline_s
-        # `communicate` goes on with an answer after a timeout, but not with a question.
+        # `communicate` can be called again after a timeout, but not with new input.
         question, process.stdin = process.stdin, None
         threading.Thread(target=_send, args=(question, asked), daemon=True).start()
         while True:
@@ -160,7 +161,7 @@ class ReaderProcesses:
             ) from None
 
     def _taken(self) -> _Process:
-        """The process that waits, or a new one where there is none or it has ended."""
+        """The waiting process, or a new one if there is none or it has ended."""
         with suppress(IndexError):
             process = self._ahead.pop()
             if process.poll() is None:
@@ -174,23 +175,23 @@ class ReaderProcesses:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-            start_new_session=True,  # Ctrl-C in a terminal is for the server
+            start_new_session=True,  # Ctrl-C in a terminal is meant for the server
         )
 
 
 def _ask(progress: Progress | None) -> None:
-    """Let it end what is under way."""
+    """Let the caller's progress stop the reading."""
     if progress is not None:
         progress.advance(0)
 
 
 def _send(pipe: IO[bytes], data: bytes) -> None:
-    with suppress(OSError), pipe:  # of a process that has ended
+    with suppress(OSError), pipe:  # the process has ended
         pipe.write(data)
 
 
 def _how_ended(code: int) -> str:
-    """How a process ended that gave no answer."""
+    """How a process without a result ended."""
     if code == _OUT_OF_MEMORY:
         return "out of memory"
     return signal.Signals(-code).name if code < 0 else f"exit status {code}"
@@ -219,32 +220,32 @@ def _told(question: bytes) -> Reading | _Refused:
         return _Refused.model_validate({"kind": kind, "told": str(error)})
     except MemoryError:
         sys.exit(_OUT_OF_MEMORY)
-    except Exception as error:  # the server has to say something, in one line
+    except Exception as error:  # the server must report one line
         told = " ".join(str(error).split())[:200]
         return _Refused(kind="fault", told=f"text: {type(error).__name__} while it was read: {told}")
 
 
 def main() -> None:
-    """Answer the question on standard input; none is asked where the server was ended."""
+    """Read the request on standard input; there is none if the server was stopped."""
     seconds, memory = float(sys.argv[1]), int(sys.argv[2])
     if resource is not None:
         _, most = resource.getrlimit(resource.RLIMIT_AS)
         bound = memory if most == resource.RLIM_INFINITY else min(memory, most)
         resource.setrlimit(resource.RLIMIT_AS, (bound, most))
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
+    os.dup2(2, 1)  # output of libraries is not part of the result
     asked = sys.stdin.buffer.read()
     if not asked:
         return
     with Path(os.devnull).open("w") as nowhere, suppress(BrokenPipeError):
-        # so that it ends in time even where nobody is left to end it
+        # so that the process ends in time even if its parent is gone
         faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
         answers.write(_ANSWER.dump_json(_told(asked)))
         answers.close()
 
 
 READER = ReaderProcesses()
-"""The one that a server shares among its requests."""
+"""The instance that a server shares among its requests."""
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
         assert -1 <= mean <= 1
         assert deviation > 0
         assert product == pytest.approx(mean * deviation)
-    with pytest.raises(ConfigError, match="give --runs or --data, not --smoke"):
+    with pytest.raises(ConfigError, match="--smoke cannot make"):
         run(table, "complementary-1", "--smoke")
 
 

@@ -231,7 +231,7 @@ def test_a_stopped_run_goes_on_to_the_same_result(tmp_path, whole, processes, ki
     for number, at, saved in ((signal.SIGKILL, killed, killed - 1), (signal.SIGTERM, ended, ended)):
         code, said = stopped(tmp_path, number, at=at, processes=processes)
         assert code != 0
-        assert said.count("stopped: run the same command again to go on") == (number == signal.SIGTERM)
+        assert said.count("stopped: run the same command again to continue") == (number == signal.SIGTERM)
         assert checkpoint.load(tmp_path / "cut" / RESUME)[1]["position"]["taken"] == saved
         assert len((tmp_path / "cut" / HISTORY).read_text().splitlines()) == 1
     resumed, _ = finished(tmp_path / "cut", processes)

@@ -66,5 +66,5 @@ def test_without_the_data_the_published_figures_stand_alone(tmp_path, monkeypatc
     assert table.notes[0].startswith("Not counted: cite++: ")
     with pytest.raises(MissingError, match="clue"):
         build("cmcm-2", data="clue")
-    with pytest.raises(ConfigError, match="reads what lies in folders"):
+    with pytest.raises(ConfigError, match="reads data sets in folders"):
         build("cmcm-2", measured=[])

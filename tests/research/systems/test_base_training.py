@@ -199,7 +199,7 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
 
 @pytest.mark.slow
 def test_what_does_not_fit_is_said(tmp_path, rows):
-    with pytest.raises(ConfigError, match="no encoder of sentences"):
+    with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH)
     model = limner.Limner(
         limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)

@@ -278,7 +278,7 @@ def test_sentences_are_encoded_by_what_the_caller_brings():
     assert not SYSTEM.capabilities(config("graph.vectors=sentences")).trains_with
     prepare(settings, rows, sentences=encoder)
     assert encoder.texts == rows.train.texts
-    with pytest.raises(ConfigError, match="no encoder of sentences"):
+    with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(settings, rows)
 
 

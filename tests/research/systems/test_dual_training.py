@@ -123,7 +123,7 @@ def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
 
 def test_what_does_not_fit_is_said():
     rows = corpus(8)
-    with pytest.raises(ConfigError, match="no encoder of sentences"):
+    with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(dual.SYSTEM, build(dual.DualConfig, values("dual"), "test"), rows)
     model = Dual(DualArchitecture(dim=8), Parts(Vocabulary(()), 5, sentences=Words()))
     with pytest.raises(ShapeError, match="S in all"):

@@ -315,7 +315,7 @@ def test_another_encoder_than_that_of_training_is_one_line(tmp_path, rows, monke
 def test_it_is_registered_and_needs_both_encoders(tmp_path, rows):
     assert "limner" in names()
     assert system("limner") is limner.SYSTEM
-    with pytest.raises(ConfigError, match="no encoder of sentences"):
+    with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=Words())
 
 

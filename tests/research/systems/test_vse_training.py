@@ -110,7 +110,7 @@ def test_a_frozen_encoder_takes_the_place_of_words(tmp_path):
     can = SYSTEM.capabilities(config(SENTENCES))
     assert can.reads == {"sentences"}
     assert CAN.reads == {"words"}
-    with pytest.raises(ConfigError, match="no encoder of sentences"):
+    with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(config(SENTENCES), corpus(8))
     loop(config(SENTENCES, "loop.epochs=1"), corpus(8), tmp_path).fit()
     model, _ = load(tmp_path, sentences=WORDS)

@@ -7,7 +7,7 @@ _TITLES = {
     "Research": {
         "data": "Audit data sets and fetch their pictures.",
         "train": "Train a system from a settings file.",
-        "sweep": "Choose settings on validation by training a grid of them.",
+        "sweep": "Train a grid of settings and choose the best on validation.",
         "measure": "Measure a trained system on its test split.",
         "evaluate": "Measure retrieval on a data set of illustrated stories.",
         "table": "Make a published table from finished runs.",

@@ -67,9 +67,10 @@ def audit(
     strict: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Count the pictures and texts that the test rows of a data set share with its other rows.
+    """Count the pictures and texts that the test part of a data set shares with its other parts.
 
-    Prints the sizes of the parts, the test rows with a copy in another part, and what each two parts share.
+    Prints the sizes of the parts, the number of test rows with a copy in another part, and the overlap of
+    every two parts.
 
     Example: limner data audit clue --annotations clue
 
@@ -120,18 +121,18 @@ def fetch(
 ) -> None:
     """Download the pictures of a data set; run it again to resume after a stop.
 
-    manifest.jsonl, beside the pictures, lists what was fetched and why others failed.
+    manifest.jsonl, next to the pictures, lists downloaded pictures, and failed ones with the reason.
 
     Example: limner data fetch clue --to clue/images
 
     Parameters
     ----------
     name
-        Data set whose files contain picture addresses: clue or conceptual.
+        Data set whose files contain URLs of pictures: clue or conceptual.
     to
-        Folder for the pictures; made if absent.
+        Folder for the pictures; created if missing.
     annotations
-        File of the addresses (of clue img2idxmap.json, of conceptual the TSV), or its folder. Default:
+        File of the URLs (clue: img2idxmap.json; conceptual: the TSV), or its folder. Default:
         data/SET below $LIMNER_DATA.
     parallel
         Requests at once.
@@ -185,8 +186,8 @@ def build_recipes(
 ) -> None:
     """Build a set of stories, one picture per step, from saved pages or URLs.
 
-    Robots rules are obeyed and requests are spaced out; run it again to resume after a stop. dropped.jsonl
-    lists what was left out and why, pages.jsonl the origin and licence of every page.
+    It obeys robots.txt and limits its request rate; run it again to resume after an interruption.
+    dropped.jsonl lists what was left out and why, and pages.jsonl the source and licence of every page.
 
     Example: limner data build-recipes ~/saved-pages --to recipes
 
@@ -195,7 +196,7 @@ def build_recipes(
     sources
         Saved pages (.html, .md), folders of them, or URLs.
     to
-        Folder for the set; made if absent. An earlier build in it is replaced.
+        Folder for the set; created if missing. An earlier build in it is replaced.
     split
         stratified: authors may be in several parts; disjoint: every author is in one.
     seed
@@ -268,7 +269,7 @@ def build_prior(
         JSON with idx_to_label and idx_to_predicate, the vocabulary to count. Default: the 150 most frequent
         labels and 50 most frequent predicates of the files.
     only
-        Text file of picture ids, one a line, such as a training split. Default: all pictures.
+        Text file of picture ids, one per line, such as those of a training split. Default: all pictures.
     json
         Print the report as JSON.
     """

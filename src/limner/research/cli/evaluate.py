@@ -54,8 +54,8 @@ def evaluate(
     """Measure retrieval on a data set of illustrated stories, or on your own relevance judgements.
 
     Every page is a query for its own picture among all pictures of the split; with --qrels, every topic is a
-    query for the pictures judged right, among all of the library. Intervals are 95 %, by bootstrap over
-    stories or topics. The first row is chance: random scores.
+    query for the pictures judged relevant, among all pictures of the library. Intervals are 95 %, by
+    bootstrap over stories or topics. The first row is chance: random scores.
 
     Example: limner evaluate storybook --library lib --channel labels
 
@@ -64,13 +64,13 @@ def evaluate(
     data
         Folder with stories.jsonl and its pictures.
     library
-        Folder or address of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
+        Path or URL of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
         else the one used last, see 'limner library'.
     qrels
         Judgements in TREC format whose documents are ids of pictures, as 'limner study preferences' writes
         from your changes in the studio; instead of a data set.
     topics
-        Text of the topics, one a line: id, tab, text.
+        Texts of the topics, one per line: id, tab, text.
     split
         Stories to use; a set without splits is divided by source, always in the same way.
     channel

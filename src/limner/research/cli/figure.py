@@ -51,7 +51,7 @@ def figure(
         File to write: .pdf, .png or .svg; .html for complementary-3, complementary-4, vrss-galleries, gsda-3
         and gsda-strips.
     runs
-        Folder that holds measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
+        Folder with measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
         One run (cmcm-3b, complementary-…, vrss-attention), or the runs to compare (cmcm-1, cmcm-6, cmcm-7,
         cmcm-9, complementary-3, vrss-features, two for vrss-galleries, gsda-3 and gsda-strips in the order of

@@ -32,12 +32,12 @@ def measure(
 ) -> None:
     """Measure trained runs and write their result files, which 'limner table' and 'limner figure' read.
 
-    Ranks are taken in ten pools, the same for every run, and in the full set. Runs that predict relations are
-    measured plain and with the refinement chosen on validation. --choices adds c-way questions, picture to
-    text and text to picture. For stories, every step is measured as well: the rank of its own picture and of
-    those of its story, and how the found ones look; where a run generates sentences, so is their quality. A
-    run trained on a mixture is measured on each of its sets. Under torchrun the processes share the work; the
-    figures stay the same.
+    Ranks are computed in ten pools, the same for every run, and in the full set. Runs that predict relations
+    are measured with and without the refinement chosen on validation. --choices adds c-way questions, from
+    picture to text and from text to picture. For stories, every step is measured too: the ranks of its own
+    picture and of those of its story, and visual measures of the top-ranked ones; for runs that generate
+    sentences, also the quality of these. A run trained on a mixture is measured on each of its sets. Under
+    torchrun the processes share the work; the figures are the same.
 
     Example: limner measure runs/cmcm runs/cmca
 

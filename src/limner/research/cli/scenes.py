@@ -49,7 +49,7 @@ def scenes(
 ) -> None:
     """Write a scene graph for every picture of a folder or library, and a page that shows them.
 
-    Run it again to resume after a stop, or after changes: only new and changed pictures are processed. The
+    Run it again after an interruption or after changes: only new and changed pictures are processed. The
     pictures are never changed.
 
     Example: limner scenes ~/Pictures --detector yolox_nano.onnx --to scenes
@@ -67,19 +67,19 @@ def scenes(
     weights
         File of a Faster R-CNN's weights, or folder to look in.
     classes
-        Names of the detector's classes, one a line. Default: COCO's.
+        File with the names of the detector's classes, one per line. Default: COCO's.
     prior
         Prior of relations, from 'limner data build-prior'; without it, relations come from box positions.
     labels
         Names of the detector's labels in the prior: a TOML file of "label" = "class" lines, or 'coco'
         for COCO's names in Visual Genome's.
     graphs
-        Take these graphs (JSON lines) instead of a detector's; they name pictures by path, file name, or
-        file name without suffix.
+        Use these graphs (JSON Lines) instead of a detector; they name pictures by path, file name, or file
+        name without extension.
     to
-        Folder for graphs.jsonl and scenes.html; made if absent.
+        Folder for graphs.jsonl and scenes.html; created if missing.
     page
-        Pictures on the page, spread over all; 0 writes no page.
+        Number of pictures on the page, sampled evenly; 0 writes no page.
     min_score
         Minimum score of a detection.
     overlap_only
@@ -93,9 +93,9 @@ def scenes(
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. An .onnx file is run on the CPU
         by OpenVINO, on a CUDA card by onnxruntime-gpu.
     batch
-        Pictures per batch of the detector.
+        Number of pictures per batch of the detector.
     workers
-        Threads that decode. Default: one per core.
+        Number of decoding threads. Default: one per core.
     json
         Print the report as JSON.
     """

@@ -45,7 +45,7 @@ def preferences(
     library
         Folder of the library. Default: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
     to
-        Folder to write to; made if absent.
+        Folder to write to; created if missing.
     projects
         Folder of the studio's projects. Default: that of the library's projects, see 'limner studio'.
     consent

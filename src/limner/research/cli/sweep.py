@@ -30,9 +30,10 @@ def sweep(
     device: str = "auto",
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train every setting of a grid and choose one on validation; run it again to resume after a stop.
+    """Train every setting of a grid and choose the best on validation; run it again to resume after an
+    interruption.
 
-    Writes sweep.md, sweep.json and sweep.png beside the runs. The test split is never used.
+    Writes sweep.md, sweep.json and sweep.png next to the runs. The test split is never used.
 
     Example: limner sweep configs/cmcm/cmcm.toml --data clue --over loss.margin=0.1,0.2 --to sweep
 
@@ -46,7 +47,7 @@ def sweep(
     to
         Folder of the sweep, with one run per setting and seed.
     data
-        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        Data set: NAME of configs/data/NAME.toml, which adds its settings, or a name of
         'limner data sets', or a file.
     seed
         Training seed (repeatable); settings are compared by their means over all.

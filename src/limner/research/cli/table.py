@@ -30,7 +30,7 @@ def table(
     smoke: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Print a table of results beside the published one.
+    """Print a table of results next to the published ones.
 
     Every row states the settings of its runs: preset, backbone, seeds, data and split; deviations from the
     preset are listed below the table. ‡ marks a row compared with one of different settings. Cells without a
@@ -74,7 +74,7 @@ def table(
         Print JSON instead of text: every figure with its interval, and all settings.
     """
     if smoke and name in FOLDERS:
-        raise ConfigError(f"table: {name} reads what lies in folders; give --runs or --data, not --smoke")
+        raise ConfigError(f"table: --smoke cannot make {name}; give --runs or --data instead")
     if smoke and name == "limner-1":
         raise ConfigError(
             "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"

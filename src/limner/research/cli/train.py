@@ -41,7 +41,7 @@ def train(
     tensorboard: Annotated[bool, Parameter(negative="")] = False,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Train a system from a settings file; run it again to resume after a stop.
+    """Train a system from a settings file; run it again to resume after an interruption.
 
     The test split is dropped before the data are used. Ctrl-C and SIGTERM save before stopping; a kill loses
     at most loop.save_every_steps steps. Under torchrun the processes train together.
@@ -53,9 +53,9 @@ def train(
     config
         Settings, TOML.
     to
-        Folder of the run; made if absent.
+        Folder of the run; created if missing.
     data
-        Data set: NAME of configs/data/NAME.toml, which is laid over the settings, or a name of
+        Data set: NAME of configs/data/NAME.toml, which adds its settings, or a name of
         'limner data sets', or a file.
     set_
         key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
@@ -69,7 +69,7 @@ def train(
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
         are one card per process.
     precision
-        Precision: float32, bfloat16 or float16; the last two are fast on some GPUs and CPUs only. Default:
+        Precision: float32, bfloat16 or float16; the last two are fast only on some GPUs and CPUs. Default:
         loop.precision of the settings.
     tensorboard
         Also write losses and figures below TO/tensorboard; needs the extra of that name.
@@ -106,7 +106,7 @@ def train(
                 )
         except StoppedError:
             if first:
-                say("stopped: run the same command again to go on")
+                say("stopped: run the same command again to continue")
             raise
         if first:
             _show(run, as_json=json)

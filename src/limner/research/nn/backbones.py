@@ -1,4 +1,4 @@
-"""A published classifier as what takes bytes of pictures and gives features."""
+"""Published classifiers as backbones from bytes of pictures to features."""
 
 from torch import nn
 
@@ -6,15 +6,15 @@ from limner.encoders.pixels import FromBytes, classifier, grid_of, last_linear
 
 
 def empty_backbone(name: str, layer: str) -> tuple[nn.Module, int]:
-    """A classifier that takes bytes and gives vectors or a grid, its weights yet to come.
+    """Build a classifier from bytes to vectors or a grid, without weights.
 
     Args:
         name: see `limner.encoders.pixels.classifier`.
-        layer: "grid" for its last map, else the pooled features.
+        layer: "grid" for its last feature map, else the pooled features.
     Returns:
         The module, and the width of a feature.
     Raises:
-        ConfigError: there is no such architecture, or it has no map of features.
+        ConfigError: the architecture does not exist, or has no feature maps.
     """
     model = classifier(name)
     _, owner, leaf, width = last_linear(model, name)
@@ -23,15 +23,15 @@ def empty_backbone(name: str, layer: str) -> tuple[nn.Module, int]:
 
 
 def backbone_of(model: nn.Module, name: str, layer: str, width: int) -> tuple[nn.Module, int]:
-    """A classifier without its last layer as what takes bytes, and F of what it gives.
+    """A classifier without its last layer, from bytes to features, and its width F.
 
     Args:
-        model: whose weights are shared.
+        model: model whose weights are shared.
         name: name of the architecture, for the message.
-        layer: "grid" for its last map, else the pooled features.
+        layer: "grid" for its last feature map, else the pooled features.
         width: width of the pooled features.
     Raises:
-        ConfigError: it has no map of features.
+        ConfigError: it has no feature maps.
     """
     if layer != "grid":
         return FromBytes(model), width

@@ -158,7 +158,7 @@ def build(
     place = None if runs is None else Path(runs).expanduser()
     if name in FOLDERS:
         if measured is not None:
-            raise ConfigError(f"table: {name} reads what lies in folders, no results; give --runs or --data")
+            raise ConfigError(f"table: {name} reads data sets in folders, not results; give --runs or --data")
         from limner.research.paper import sets
 
         of_runs = name == "complementary-1"

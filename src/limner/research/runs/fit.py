@@ -1,7 +1,7 @@
-"""From settings and training rows to the best weights in a folder.
+"""Trains or fits a new model, from settings and training rows to the best weights in a folder.
 
-A fresh model is made of the words, the vectors and the picture side that its settings ask for, and the loop
-trains it.
+The model is built from the vocabulary, word vectors and image encoder that its settings require, and trained
+by the loop.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,9 +37,9 @@ class Prepared(Generic[M]):
     """A run that is ready to train.
 
     Attributes:
-        task: for the loop.
-        saved_with: stored beside the weights; `System.load` reads it.
-        notes: lines for whoever trains.
+        task: task for the loop.
+        saved_with: values stored with the weights; `System.load` reads them.
+        notes: notes for the user.
     """
 
     task: SystemTask[Any, M]
@@ -57,19 +57,21 @@ def prepare(
     sentences: TextEncoder | None = None,
     multilingual: TextEncoder | None = None,
 ) -> Prepared[M]:
-    """Model and task of a run; words and word vectors come from the training texts alone.
+    """Build the model and task of a run; words and word vectors come only from the training texts.
 
     Args:
         own: the system.
         config: settings.
         corpus: training and validation rows.
-        device: torch device that trains.
-        pretrained: for backbone "finetune": weights loaded, taking bytes, and its width.
-        sentences: frozen encoder of texts, where the system needs one.
-        multilingual: likewise, of many languages.
+        device: torch device.
+        pretrained: for backbone "finetune": a network from bytes to features with loaded weights, and its
+            width.
+        sentences: frozen sentence encoder, if the system needs one.
+        multilingual: frozen multilingual encoder, if the system needs one.
     Raises:
-        CheckpointError: backbone "finetune" without weights: it never starts from random ones.
-        ConfigError: it is fitted at once, an encoder is missing, or the settings do not fit the data.
+        CheckpointError: backbone "finetune" without weights: it is never trained from random ones.
+        ConfigError: the system is fitted without gradients, an encoder is missing, or the settings do not fit
+            the data.
         ShapeError: the stored features are of another layer.
     """
     can, texts = own.capabilities(config), corpus.train.texts
@@ -81,7 +83,7 @@ def prepare(
         sentences = KeptTexts(sentences, corpus.val.texts)
     for name, given in (("sentences", sentences), ("multilingual", multilingual)):
         if name in can.encoders and given is None:
-            raise ConfigError(f"{own.name}: no encoder of sentences was given")
+            raise ConfigError(f"{own.name}: no sentence encoder was given")
     data = config.data
     vocabulary = Vocabulary.build(texts if "words" in can.reads else [], data.tokeniser, data.min_count)
     torch.manual_seed(config.loop.seed)
@@ -151,18 +153,18 @@ def fit(
     note: Callable[[str], object] = lambda line: None,
     **given: Any,  # noqa: ANN401  (as `prepare`)
 ) -> tuple[Position, bool]:
-    """Train or fit in a folder; where that stands, and whether the last epoch was taken.
+    """Train or fit a model in a folder; returns the final position, and whether the last epoch was kept.
 
     Args:
         own: the system.
         config: settings.
         corpus: training and validation rows.
         folder: folder of the run.
-        validate: figures of a model on the validation rows.
-        maximise: whether more of ``loop.metric`` is better.
-        report: told every step and epoch; True asks to stop.
-        note: told what whoever trains should read.
-        given: device, backbone and encoders, as `prepare` takes them.
+        validate: function that measures a model on the validation rows.
+        maximise: whether higher values of ``loop.metric`` are better.
+        report: called for every step and epoch; returns True to stop.
+        note: called with notes for the user.
+        given: device, backbone and encoders, see `prepare`.
     """
     if not own.capabilities(config).gradients:
         return own.fit(config, corpus, folder, validate=validate, maximise=maximise, report=report)

@@ -1,6 +1,7 @@
 """Interface of a system: settings, model, batches, losses and capabilities.
 
-A system states these; everything that all of them do alike, from a fresh model to a saved one, is here.
+A system declares these; everything that is the same for all systems, from a new model to a saved one, is
+here.
 """
 
 import hashlib
@@ -56,7 +57,7 @@ class RefinedScores:
 
     Attributes:
         form: form of the refinement.
-        strength, threshold: where the settings state them; None chooses on validation.
+        strength, threshold: values from the settings; None for those to be chosen on validation.
     """
 
     form: Literal["multiply", "add"]
@@ -69,23 +70,23 @@ class Capabilities:
     """Capabilities of a system with given settings.
 
     Attributes:
-        stories: encodes the steps of a story together.
-        reads: what texts are read by: the "words" of the training texts, frozen encoders, or nothing: then it
+        stories: whether it encodes the steps of a story together.
+        reads: how texts are read: as "words" of the training texts, by frozen encoders, or not at all, if it
             compares pictures with pictures.
-        trains_with: frozen encoders of texts that training alone needs.
-        no_library: what keeps a library from being indexed with a run, as it goes on after the name of the
-            system; "" if nothing does.
-        backbone: "frozen", whose features are stored; a small net over the pixels of "drawings"; or one to
+        trains_with: frozen text encoders needed only for training.
+        no_library: reason why a library cannot be indexed with a run, as the continuation of a sentence that
+            begins with the system's name; "" if it can.
+        backbone: "frozen", with stored features; a small network for the pixels of "drawings"; or one to
             "finetune".
         layer: layer of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of
             "blocks".
-        trains_backbone: what drawings go through is trained along; else it is fixed.
-        mirrored: features of mirrored training pictures are wanted as well.
-        gradients: trains in steps; where False, it is fitted at once.
-        refinement: refinement of scores by the relations that it predicts; None if it predicts none.
-        attention: weighs the words of a text.
-        captions: tells stories from pictures.
-        margin: margin of the validation loss, score units.
+        trains_backbone: whether the network of drawings is trained; otherwise it is fixed.
+        mirrored: whether features of mirrored training pictures are needed too.
+        gradients: whether it is trained in steps; if not, it is fitted at once.
+        refinement: refinement of scores by predicted relations; None if it predicts none.
+        attention: whether it has attention over the words of a text.
+        captions: whether it generates texts from pictures.
+        margin: margin of the validation loss, in score units.
     """
 
     stories: bool = False
@@ -109,14 +110,14 @@ class Capabilities:
 
     @property
     def encoders(self) -> frozenset[Reads]:
-        """Frozen encoders of texts that training needs."""
+        """Frozen text encoders needed for training."""
         return (self.reads | self.trains_with) - {"words"}
 
     def backbone_words(self, architecture: str) -> str:
-        """Whose features the pictures are, and whether they were trained: ``resnet50 frozen``.
+        """Description of the backbone and whether it was trained, such as ``resnet50 frozen``.
 
         Args:
-            architecture: architecture of the backbone that is frozen or trained.
+            architecture: architecture of the frozen or trained backbone.
         """
         if self.backbone == "drawings":
             return "net for drawings trained" if self.trains_backbone else "colours of drawings frozen"
@@ -127,7 +128,7 @@ class Capabilities:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; the mode before comes back, also after an error."""
+    """Context of evaluation mode without gradients; the previous mode is restored, also after an error."""
     before = model.training
     model.eval()
     try:
@@ -138,9 +139,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
-    """Features as float32, bytes as they are."""
+    """Convert features to float32; bytes stay bytes."""
     plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
-    # A copy where the array is read-only (memory-mapped), which torch refuses to share.
+    # Copy a read-only (memory-mapped) array, which torch refuses to share.
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
 
 
@@ -151,14 +152,14 @@ class Parts:
     Attributes:
         vocabulary: words of the training texts.
         image_width: F of the picture features.
-        max_length: words of a text that count.
-        backbone: bytes of pictures → features, trained along or fixed; None if features are stored.
-        vectors: (V, E) where word vectors start; None draws them.
+        max_length: maximum number of words of a text.
+        backbone: network from bytes of pictures to features, trained or fixed; None if features are stored.
+        vectors: (V, E) initial word vectors; None for random ones.
         sentences, multilingual: frozen encoders of texts.
-        about: what a system keeps of a run beside weights and settings, as JSON values.
-        tensors: the weights of a run that is read back; of a new one those that a system alone starts with.
+        about: further values that a system stores with weights and settings, as JSON values.
+        tensors: the weights of a saved run; of a new one those with which a system starts.
         where: the file, for messages.
-        notes: lines for whoever trains.
+        notes: notes for the user.
     """
 
     vocabulary: Vocabulary
@@ -178,9 +179,10 @@ class Surprise(NamedTuple):
     """Surprise (negative log-likelihood) of true sentences.
 
     Attributes:
-        nats: (S,) negative log-likelihood of each sentence, its end included, unless it is cut before it.
+        nats: (S,) negative log-likelihood of each sentence, including its end unless it is truncated before
+            it.
         tokens: (S,) words and 1 for the end.
-        unknown: (S,) words among them that the vocabulary lacks, all of them one class.
+        unknown: (S,) number of them outside the vocabulary, which count as one class.
     """
 
     nats: NDArray[np.float64]
@@ -189,21 +191,21 @@ class Surprise(NamedTuple):
 
 
 class Model(nn.Module):
-    """Texts and pictures in one space: what retrieval and evaluation ask of every system's model.
+    """Encodes texts and pictures in one space: the interface of every system's model for retrieval and
+    evaluation.
 
-    A subclass gives `pictures`, and `texts` where it reads texts by their words; `features` where pictures
-    are described by something fixed.
+    A subclass defines `pictures`; `texts` if it reads texts as words; and `features` if pictures first pass
+    through a fixed network.
 
     Attributes:
         name: name of the model, for messages.
         architecture: its settings.
-        vocabulary, max_length: of the texts it reads.
+        vocabulary, max_length: of the texts that it reads.
         image_width: F of a picture's features.
         features: bytes of pictures → (B, F), fixed; None if features are stored.
-        relations: C names, where it predicts some.
+        relations: C names, if it predicts relations.
         separable: whether a relation's logit is a text term plus a picture term.
-        precision: precision of products where `encode_image` takes pixels; features that are stored keep
-            their own.
+        precision: precision of products if `encode_image` takes pixels; stored features keep their own.
     """
 
     name: ClassVar[str] = ""
@@ -223,12 +225,12 @@ class Model(nn.Module):
 
     @property
     def dim(self) -> int:
-        """D, the width of a vector."""
+        """D, width of a vector."""
         return int(self.architecture.dim)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of what is made of one text or picture."""
+        """Shape of the output for one text or picture."""
         return (self.dim,)
 
     @property
@@ -253,7 +255,7 @@ class Model(nn.Module):
         return digest.hexdigest()
 
     def identity(self) -> tuple[object, ...]:
-        """Further values that change a vector, by their `repr`."""
+        """Further values on which vectors depend, compared by their `repr`."""
         return (self.max_length,)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
@@ -265,10 +267,10 @@ class Model(nn.Module):
         raise NotImplementedError
 
     def described(self, pictures: Tensor) -> Tensor:
-        """Features as they are, or those of drawn pictures' bytes: (B, F), constants.
+        """Features, or the constant features of drawn pictures' bytes: (B, F).
 
         Raises:
-            ShapeError: features of another width.
+            ShapeError: the features have another width.
         """
         with torch.no_grad():
             found: Tensor = pictures if self.features is None else self.features(pictures)
@@ -276,13 +278,13 @@ class Model(nn.Module):
         return found
 
     def check_width(self, features: Tensor) -> None:
-        """Reject features that are no vectors of the width the model was made for."""
+        """Reject features that are not vectors of the model's width."""
         if features.ndim != 2 or features.shape[1] != self.image_width:
             shape, due = tuple(features.shape), self.image_width
             raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(B, L) int64 words on the weights' device, and (B,) lengths on the CPU."""
+        """(B, L) int64 word ids on the weights' device, and (B,) lengths on the CPU."""
         ids, lengths = self.vocabulary.batch(texts, self.max_length)
         return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
 
@@ -291,7 +293,7 @@ class Model(nn.Module):
         return self._rows(len(texts), lambda some: self.texts(*self.numbers(texts[some])))
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → per story (T, D) float32 unit rows; here each step by itself."""
+        """Stories → per story (T, D) float32 unit rows; by default each step is encoded alone."""
         return [self.encode_text(story) for story in stories]
 
     def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
@@ -306,7 +308,7 @@ class Model(nn.Module):
         return self._rows(len(pictures), made)
 
     def _rows(self, count: int, made: Callable[[slice], Tensor]) -> FloatArray:
-        """(N, *shape) of some rows at a time, in evaluation mode."""
+        """(N, *shape) outputs, some rows at a time, in evaluation mode."""
         found = np.zeros((count, *self.shape), np.float32)
         with evaluating(self):
             for start in range(0, count, ENCODE_BATCH):
@@ -319,15 +321,15 @@ class Model(nn.Module):
         return scores(texts, images)
 
     def products(self, texts: Tensor, images: Tensor) -> Tensor:
-        """Scores like `score`, of tensors on any device."""
+        """Like `score`, for tensors on any device."""
         return texts @ images.t()
 
     def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
-        """Scores of any texts with any pictures, made on the device of the weights when they are asked for.
+        """Function that scores any texts with any pictures on request, on the device of the weights.
 
         Args:
-            texts: (N, *shape), as `encode_text` gives them.
-            images: (M, *shape), as `encode_image` gives them.
+            texts: (N, *shape) from `encode_text`.
+            images: (M, *shape) from `encode_image`.
         Returns:
             (Q rows, P columns) → (Q, P): an array if that device is the CPU, else a tensor there.
         """
@@ -353,19 +355,19 @@ class Model(nn.Module):
         raise self._without("relations")
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(B, D) and (B, D), row by row a pair → (B, C) probability that each relation holds."""
+        """Pairs of rows of (B, D) and (B, D) → (B, C) probability that each relation holds."""
         raise self._without("relations")
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """Per text, its tokens (as many as count) and their weights, which sum to 1."""
+        """For each text its tokens, up to `max_length`, and their weights, which sum to 1."""
         raise self._without("attention")
 
     def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """Surprise of sentences given the features of their pictures, (T, F) per story."""
+        """Surprise of sentences, given the features of their pictures, (T, F) per story."""
         raise self._without("captioner")
 
     def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
-        """Per story (T, F) features of its pictures → T generated texts."""
+        """Features of a story's pictures, (T, F) per story → T generated texts."""
         raise self._without("captioner")
 
     def _without(self, what: str) -> ConfigError:
@@ -373,23 +375,25 @@ class Model(nn.Module):
 
 
 class SystemTask(ABC, Generic[C, M]):
-    """Training task of a system, which adds `step`; see `limner.research.training.loop.Task`.
+    """Training task of a system, which defines `step`; see `limner.research.training.loop.Task`.
 
     Attributes:
-        stories: whether batches are of whole stories.
+        stories: whether batches consist of whole stories.
     """
 
     stories: ClassVar[bool] = False
 
     def __init__(self, model: M, corpus: Corpus, config: C, parts: Parts) -> None:
-        """Take the model, on its device, what it trains on, and what it was made of."""
+        """Set the model, on its device, the training data and settings, and the parts from which it was
+        built.
+        """
         self.model: M = model
         self.config = config
         self._batches = TrainingBatches(corpus, model.vocabulary, config, model.device, stories=self.stories)
 
     @property
     def steps_per_epoch(self) -> int:
-        """Whole batches of one process."""
+        """Number of full batches of one process."""
         return self._batches.steps_per_epoch
 
     def batches(self, epoch: int) -> Iterable[Any]:
@@ -398,31 +402,31 @@ class SystemTask(ABC, Generic[C, M]):
 
     @abstractmethod
     def step(self, batch: Any) -> Mapping[str, Tensor]:  # noqa: ANN401  (most take a `Batch`)
-        """Scalar losses by name; ``total`` is the one to minimise."""
+        """Losses by name, as scalars; ``total`` is minimised."""
 
     def describe(self, batch: Any) -> str:  # noqa: ANN401
         """Ids of a batch's samples."""
         return ", ".join(batch.ids)
 
     def open(self, folder: Path) -> None:
-        """Told the folder of the run, before anything is trained or remembered."""
+        """Set the run folder, before anything is trained or restored."""
 
     def memory(self) -> dict[str, Tensor]:
-        """What is kept between steps beside the weights; nothing, unless a system says otherwise."""
+        """State kept between steps besides the weights; empty by default."""
         return {}
 
     def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Go on from what `memory` gave."""
+        """Restore the state from `memory`."""
 
     def close(self, folder: Path) -> None:
-        """Write beside the weights what figures need, when the last epoch has ended."""
+        """After the last epoch, write files that figures need."""
 
 
 class System(Generic[C, M]):
-    """A system that can be trained: a subclass, made once per module as ``SYSTEM``, is all that a new one is.
+    """A system that can be trained. A new system is a subclass with one instance, ``SYSTEM``, in its module.
 
     Attributes:
-        name: in the registry and in settings files.
+        name: name in the registry and in settings files.
         settings: class of its settings.
         model: class of its model.
         training: class of its task.
@@ -438,25 +442,26 @@ class System(Generic[C, M]):
         raise NotImplementedError
 
     def build(self, config: C, parts: Parts) -> M:
-        """A model whose weights are drawn from torch's generator."""
+        """Build a model with random weights from torch's generator."""
         return self.model(config.model, parts)
 
     def gather(self, config: C, corpus: Corpus, parts: Parts) -> None:
-        """Add to the parts of a new run what only this system needs, and to `about` what must be kept."""
+        """Add what only this system needs to the parts of a new run, and what must be stored to `about`."""
 
     def recall(self, config: C, parts: Parts) -> None:
-        """Add to the parts of a run that is read back what only this system needs."""
+        """Add what only this system needs to the parts of a saved run."""
 
     def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
-        """A trained model in evaluation mode, and the settings it was trained with.
+        """Load a trained model, in evaluation mode, and the settings with which it was trained.
 
         Args:
-            path: folder of a run, or the file of its best weights.
-            device: where it goes.
-            sentences: encoder of texts, where the run has one; None for the one that needs no download.
+            path: folder of a run, or file of its best weights.
+            device: device of the model.
+            sentences: text encoder, if the run has one; None for the one that comes with limner.
         Raises:
-            MissingError: nothing was trained there yet.
-            CheckpointError: not a checkpoint of this system, damaged, or of another encoder of sentences.
+            MissingError: the folder has no trained run.
+            CheckpointError: not a checkpoint of this system, damaged, or trained with another sentence
+                encoder.
         """
         file = path / BEST if path.is_dir() else path
         tensors, state = checkpoint.load(file)
@@ -503,11 +508,13 @@ class System(Generic[C, M]):
         maximise: bool,
         report: Callable[["Event"], object],
     ) -> tuple[Position, bool]:
-        """As `limner.research.runs.fit.fit`, where `Capabilities.gradients` is False."""
+        """See `limner.research.runs.fit.fit`; for systems whose `Capabilities.gradients` is False."""
         raise NotImplementedError
 
     def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
-        """The picture side with weights yet to come from a checkpoint, and F; `width` where it is stored."""
+        """The image encoder without weights, which a checkpoint provides, and F; `width` if features are
+        stored.
+        """
         can = self.capabilities(config)
         if can.backbone == "drawings":
             return drawing_backbone(can)
@@ -529,7 +536,7 @@ class System(Generic[C, M]):
 
 
 def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
-    """Network of drawings, a small net or fixed colours, and the width of its features."""
+    """Network for drawings, trainable or fixed, and the width of its features."""
     if not can.trains_backbone:
         return CellColours(), CellColours.width
     backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
@@ -541,17 +548,17 @@ _SHARED = ("base", "picture_side", "text_side")
 
 
 def names() -> tuple[str, ...]:
-    """Systems that exist."""
+    """Names of all systems."""
     return tuple(
         module.name for module in iter_modules([str(Path(__file__).parent)]) if module.name not in _SHARED
     )
 
 
 def system(name: str) -> System[Any, Any]:
-    """A system by its name.
+    """Find a system by its name.
 
     Raises:
-        ConfigError: no such system.
+        ConfigError: there is no such system.
     """
     if name not in names():
         raise ConfigError(unknown("system", name, names()))

@@ -1,4 +1,4 @@
-"""Picture sides that systems share: features that are not trained along, centred or evened out."""
+"""Image encoders shared by systems: features of a frozen backbone, centred or standardised."""
 
 from typing import Any
 
@@ -11,9 +11,9 @@ from limner.research.training.corpus import Corpus
 
 
 class FixedFeatures(Model):
-    """Over picture features that are not trained along, less their mean over the training pictures.
+    """Base for models of frozen features, minus their mean over the training pictures.
 
-    The mean is 0 where the architecture does not ask to centre.
+    The mean is 0 if the architecture does not centre.
     """
 
     centre: Tensor
@@ -25,13 +25,13 @@ class FixedFeatures(Model):
         self.register_buffer("centre", torch.zeros(parts.image_width))
 
     def settle(self, corpus: Corpus) -> None:
-        """The mean feature."""
+        """Compute the mean feature."""
         if self.architecture.centre:
             self.centre.copy_(corpus.moments(self.described)[0])
 
 
 class EvenFeatures(FixedFeatures):
-    """Over fixed features, each with mean 0 and deviation 1 over the training pictures."""
+    """Base for models of frozen features, with mean 0 and deviation 1 over the training pictures."""
 
     spread: Tensor
 
@@ -42,12 +42,12 @@ class EvenFeatures(FixedFeatures):
         self.dropout = nn.Dropout(architecture.dropout)
 
     def even(self, pictures: Tensor) -> Tensor:
-        """(B, F), or what `features` takes → (B, F) of unit length, but for dropout."""
+        """(B, F), or input of `features` → (B, F) of unit length, before dropout."""
         found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
         return found
 
     def settle(self, corpus: Corpus) -> None:
-        """Mean and deviation of the features."""
+        """Compute mean and deviation of the features."""
         mean, deviation = corpus.moments(self.described)
         self.centre.copy_(mean)
         self.spread.copy_(deviation)

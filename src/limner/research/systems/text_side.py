@@ -1,6 +1,6 @@
-"""Text sides that systems share: stories as a whole, and trained words or a frozen encoder of sentences.
+"""Text encoders shared by systems: whole stories, and trained words or a frozen sentence encoder.
 
-With the encoder a baseline has the same text side as the systems it is compared with.
+With the frozen encoder, a baseline has the same text encoder as the systems with which it is compared.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ TextSide = Literal["words", "sentences"]
 
 
 def reading(text: TextSide, can: Capabilities) -> Capabilities:
-    """Capabilities of a system that reads texts by words or through the frozen encoder."""
+    """Value of `Capabilities.reads` of a system that reads texts as words or through the frozen encoder."""
     return replace(can, reads=frozenset({text}))
 
 
 class TextModel(Model):
-    """A model that is made with trained words or with a frozen encoder of sentences.
+    """A model with trained words or a frozen sentence encoder.
 
     Attributes:
-        sentence_encoder: None if it reads words.
+        sentence_encoder: the frozen encoder; None if the model reads words.
     """
 
     sentence_encoder: TextEncoder | None
@@ -48,7 +48,7 @@ class TextModel(Model):
         self.sentence_encoder = parts.sentences
 
     def identity(self) -> tuple[object, ...]:
-        """Length of texts, or the encoder of sentences."""
+        """Length of texts, or the sentence encoder."""
         return super().identity() if self.sentence_encoder is None else (self.sentence_encoder.fingerprint,)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
@@ -60,14 +60,14 @@ class TextModel(Model):
 
 
 class StoryModel(Model):
-    """A model that encodes the steps of a story together; a text alone is a story of one step."""
+    """A model that encodes the steps of a story together; a single text is a story of one step."""
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """Stories of at least one step → (S, D), their steps one after the other."""
+        """Stories of at least one step → (S, D) vectors of all their steps, in order."""
         raise NotImplementedError
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories, of which some may be empty → per story (T, D) float32 rows; some are encoded at once."""
+        """Stories, possibly empty ones → per story (T, D) float32 rows; several are encoded at once."""
         found = [np.zeros((0, self.dim), np.float32) for _ in stories]
         written = [number for number, story in enumerate(stories) if story]
         with evaluating(self):
@@ -89,7 +89,7 @@ T = TypeVar("T", bound=TextModel)
 
 
 class TextTask(SystemTask[C, T]):
-    """Training of such a model; all training texts go through the frozen encoder once."""
+    """Training task of such a model; the frozen encoder encodes all training texts once."""
 
     def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:
         """Prepare the training of a model, with sentence vectors."""
@@ -100,19 +100,19 @@ class TextTask(SystemTask[C, T]):
             self._vectors = torch.from_numpy(encoded).to(model.device)
 
     def texts(self, batch: Batch) -> Tensor:
-        """(R, L) int64 words of a batch's share, or the (R, W) vectors of its sentences."""
+        """(R, L) int64 words of a batch's share, or (R, W) vectors of its sentences."""
         return batch.words if self._vectors is None else self._vectors[batch.own_rows]
 
 
 class TextReader(nn.Module):
-    """A text as one vector: a GRU over its words, or a linear layer over the vector of its sentence."""
+    """Encodes a text as one vector: a GRU over its words, or a linear layer over its sentence vector."""
 
     def __init__(self, name: str, parts: Parts, *, word_width: int, dim: int) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Args:
             name: name of the model, for messages.
-            parts: its `sentences` are read where there are some, else the words of its vocabulary.
+            parts: its `sentences` are used if given, otherwise the words of its vocabulary.
             word_width: E of a word vector.
             dim: D of the result.
         Raises:

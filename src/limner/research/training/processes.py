@@ -183,9 +183,8 @@ def one_voice() -> Iterator[None]:
         if not isinstance(error, LimnerError | OSError):
             if not any(word in said.lower() for word in _LOST):
                 raise
-            said = (
-                f"another process is gone ({' '.join(said.split())[-160:]}); start all nodes again to go on"
-            )
+            reason = " ".join(said.split())[-160:]
+            said = f"another process is gone ({reason}); start all nodes again to continue"
         if _spoken():
             raise OthersError("") from error
         named = f"node {platform.node()}, process {rank()} of {count()}: {said}"

@@ -1,17 +1,17 @@
-// Choosing again: what would change is shown first, before and after, and taken whole or in part.
+// Refreshing pictures: a preview of the changes, before and after, which the user applies in whole or in part.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { button, count, h, problem, put } from "./dom.js";
 import { described, thumbnail } from "./pictures.js";
 
-/** What may be shown once: a picture with its near-duplicates. */
+/** Keys of what may be shown only once: a picture with its near-duplicates. */
 const own = ({ chosen }) => (chosen ? chosen.picture.group || chosen.picture.id : null);
 
 /**
- * Show what choosing again would change, and do what is ticked.
+ * Preview the changes of choosing again, and apply those that are ticked.
  * @param {import("./store.js").Store} store
- * @param {object} [options] to choose by, in place of those of the project.
+ * @param {object} [options] options to choose with, instead of the project's
  */
 export async function openAgain(store, options) {
   if (document.querySelector("dialog[open]")) return;
@@ -69,7 +69,7 @@ function form(store, steps, options, edit, close) {
       if (other >= 0) pairs.push(shows[position]);
     }
     const pictures = new Set(pairs).size;
-    put(warning, pictures > 0 && `${count(pictures, "picture")} would stand at two steps.`);
+    put(warning, pictures > 0 && `${count(pictures, "picture")} would be used at two steps.`);
   };
   all.addEventListener("change", () => {
     for (const { box } of rows.values()) box.checked = all.checked;
@@ -95,14 +95,14 @@ function form(store, steps, options, edit, close) {
   return made;
 }
 
-/** What is said of a step whose picture another shows too; `tick` takes the change that parts them. */
+/** Note for a step whose picture another step shows too; `tick` selects the change that resolves it. */
 function twice(position, other, rows, tick) {
   const taken = rows.get(position).box.checked;
   const parting = taken ? other : position;
   const open = rows.has(parting) && !rows.get(parting).box.checked;
   return [
-    h("p", {}, taken ? `Step ${other + 1} shows this picture too.` : `Step ${other + 1} would show the picture that stands here.`),
-    open && button("Apply both", { title: `Take the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
+    h("p", {}, taken ? `Step ${other + 1} shows this picture too.` : `Step ${other + 1} would show the picture of this step.`),
+    open && button("Apply both", { title: `Apply the changes of steps ${Math.min(position, other) + 1} and ${Math.max(position, other) + 1}`, on: { click: () => tick(parting) } }),
   ];
 }
 

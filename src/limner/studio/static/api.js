@@ -1,6 +1,6 @@
-// The studio's REST interface. Every call goes to the server this page came from; errors carry the server's own words.
+// The studio's REST API. Every request goes to the server of this page; error messages are the server's.
 
-/** A refusal of the server (problem+json), or no answer at all (status 0). */
+/** An error response (problem+json), or no response at all (status 0). */
 export class Problem extends Error {
   constructor(status, title, detail) {
     super(detail ?? "");
@@ -22,7 +22,7 @@ async function call(method, path, body, signal, headers = {}) {
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then try again. Nothing that was saved is lost.");
+    throw new Problem(0, "The studio is not responding", "It may have been closed. Start it again, then try again. Saved work is not lost.");
   }
   if (!answer.ok) throw await refusal(answer);
   return answer.status === 204 ? null : answer.json();
@@ -33,7 +33,7 @@ async function refusal(answer) {
   try {
     told = await answer.json();
   } catch {
-    // An answer without a body is told by its status alone.
+    // A response without a body is described by its status alone.
   }
   const detail = typeof told.detail === "string" ? told.detail : "";
   return new Problem(answer.status, told.title ?? `Error ${answer.status}`, detail);
@@ -43,7 +43,7 @@ const at = (...parts) => `/api/${parts.map(encodeURIComponent).join("/")}`;
 const LATER = { Prefer: "respond-async" };
 const SOON = { Prefer: "respond-async, wait=1" };
 
-/** Ask for what may take long; where it goes on as a job, show how far it is, and fetch the answer in the end. */
+/** Send a request that may take long; if it continues as a job, show its progress, and fetch the result at the end. */
 async function long(path, body, fetched) {
   const answer = await call("POST", path, body, undefined, SOON);
   if (!answer.job) return answer;
@@ -51,7 +51,7 @@ async function long(path, body, fetched) {
   const state = await attend(answer.job);
   if (state.state === "done") return fetched();
   if (state.state === "cancelled") throw new Problem(400, "Cancelled", "Nothing was changed.");
-  // What a restart has ended is asked for again; what failed may be.
+  // Jobs ended by a restart are started again; failed ones may be.
   throw state.state === "lost" ? new Problem(0, "The studio was started again", state.message) : new Problem(500, "That was not done", state.message);
 }
 
@@ -109,5 +109,5 @@ export const links = {
   project: (id) => `/projects/${encodeURIComponent(id)}`,
 };
 
-/** Items of an answer that is a list, or holds one. */
+/** Items of a response that is or contains a list. */
 export const items = (answer) => (Array.isArray(answer) ? answer : (answer?.items ?? []));

@@ -1,4 +1,4 @@
-// The storyboard: one card per step, kept in place while pictures change, so that focus and scrolling stay.
+// The storyboard: one card per step; cards stay in place when pictures change, so that focus and scroll position remain.
 
 import { DRAGGABLE } from "./carrying.js";
 import { button, gliding, h, icon, put } from "./dom.js";
@@ -6,12 +6,12 @@ import { shownAt, told, views } from "./framing.js";
 import { shape } from "./pictures.js";
 import { fit } from "./reasons.js";
 
-/** All that a step's place shows, to tell whether it changed. */
+/** Everything that a card shows, to detect changes. */
 const looks = (choice) => JSON.stringify([shownAt(choice).map((picture) => picture.id), choice.framing ?? {}]);
 
 export const VIEWS = ["large", "small", "strip", "list"];
 const VIEW = "limner.view";
-/** What stands before the items of a list. */
+/** Header before the items of a list. */
 const MARKER = /^[ \t]*[-*•–][ \t]+/gm;
 
 export class Board extends EventTarget {
@@ -39,7 +39,7 @@ export class Board extends EventTarget {
     this.cards[this.selected]?.item.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  /** Bring the cards up to date. Returns positions whose picture changed. */
+  /** Update the cards. Returns positions whose picture changed. */
   show(before) {
     const steps = this.store.board.steps;
     const story = this.store.board.story;
@@ -65,7 +65,7 @@ export class Board extends EventTarget {
     return changed;
   }
 
-  /** Make a step the selected one. */
+  /** Select a step. */
   select(position, { focus = false, told = true } = {}) {
     this.selected = Math.max(0, Math.min(position, this.cards.length - 1));
     this.mark();
@@ -87,12 +87,12 @@ export class Board extends EventTarget {
     }
   }
 
-  /** Show which steps have changes that are not saved yet. */
+  /** Mark the steps with unsaved changes. */
   waiting() {
     for (const [position, card] of this.cards.entries()) card.item.toggleAttribute("data-waiting", this.store.changing(position).length > 0);
   }
 
-  /** Step numbers one row above or below, by where the cards are. */
+  /** Index of the step one row above or below, by the position of the cards. */
   vertical(direction) {
     const here = this.cards[this.selected].item.getBoundingClientRect();
     let best = this.selected;
@@ -172,7 +172,7 @@ export class Board extends EventTarget {
 
   #flash(item) {
     item.classList.remove("changed");
-    void item.offsetWidth; // Starts the animation again where it is still running.
+    void item.offsetWidth; // Restarts the animation if it is still running.
     item.classList.add("changed");
     item.addEventListener("animationend", () => item.classList.remove("changed"), { once: true });
   }

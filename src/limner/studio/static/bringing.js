@@ -1,4 +1,4 @@
-// Pictures brought from elsewhere: dropped on the page or chosen, copied into the library, read, and taken back.
+// Uploads: files dropped on the page or chosen, copied into the library, indexed, and removed again on undo.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -11,12 +11,12 @@ const PICTURE = /\.(jpe?g|jpe|jfif|mpo|a?png|webp|gif|tiff?|avifs?|bmp|dib|jp2|j
 const LARGEST = 128 * 2 ** 20;
 const AT_ONCE = 2;
 const RETRY_MS = 3000;
-/** Draft of an upload that was cut off. */
+/** Draft of an interrupted upload. */
 const CUT = "upload";
 const LISTED = 200;
 
 export class Bringing extends EventTarget {
-  /** @param {() => boolean} allowed whether pictures may be brought now */
+  /** @param {() => boolean} allowed whether pictures may be uploaded now */
   constructor(allowed) {
     super();
     this.allowed = allowed;
@@ -42,7 +42,7 @@ export class Bringing extends EventTarget {
     });
   }
 
-  /** A dialog to choose files or a folder, and to take back what was brought. */
+  /** Dialog to choose files or a folder, and to undo uploads. */
   async open() {
     const files = h("input", { type: "file", multiple: true, accept: "image/*,.heic,.heif,.dng,.cr2,.cr3,.nef,.arw,.orf,.rw2,.raf,.pef,.srw", hidden: true });
     const folder = h("input", { type: "file", webkitdirectory: true, hidden: true });
@@ -67,18 +67,18 @@ export class Bringing extends EventTarget {
   }
 
   /**
-   * Copy files into the library and read them.
+   * Copy files into the library and index them.
    * @param {Array<[string, File]>} named path and file
    */
   bring(named) {
-    if (this.busy) return announce("Pictures are being added already.");
+    if (this.busy) return announce("Pictures are already being added.");
     const waiting = named.filter(([path, file]) => (file.type.startsWith("image/") || PICTURE.test(path)) && !/(^|[\\/])\./.test(path));
     const before = draft(CUT);
     keepDraft(CUT, null);
     return this.#carry({ waiting, all: waiting.length, batch: before?.batch ?? "", kept: 0, known: 0, refused: [], flying: new Set(), others: named.length - waiting.length });
   }
 
-  /** What was cut off when a page was left: said, and finished once the files are chosen again. */
+  /** Show an upload that was interrupted when the page was left; it continues when the files are chosen again. */
   resume() {
     const left = draft(CUT);
     if (!left || this.busy) return;
@@ -88,7 +88,7 @@ export class Bringing extends EventTarget {
       run?.();
     };
     this.#end(
-      h("p", {}, `Adding pictures was cut off: ${count(left.missing.length, "picture")} of ${left.all.toLocaleString("en")} missing.`),
+      h("p", {}, `The upload was interrupted: ${count(left.missing.length, "picture")} of ${left.all.toLocaleString("en")} missing.`),
       listed(left.missing.map((path) => [path, ""]), "missing"),
       h("div", { class: "actions" }, button("Discard", { kind: "plain", on: { click: end() } }), left.kept > 0 && button(`Read the ${count(left.kept, "picture")} that came`, { on: { click: end(() => this.#carry({ ...left, waiting: [], known: 0, refused: [], flying: new Set(), others: 0 })) } }), button("Choose them again", { kind: "main", on: { click: () => this.open() } })),
     );
@@ -118,7 +118,7 @@ export class Bringing extends EventTarget {
     keepDraft(CUT, missing.length ? { missing, all, batch, kept } : null);
   }
 
-  /** Copy what waits; resolves with what cut it off, if anything did. */
+  /** Upload the waiting files; resolves with the reason for an interruption, if any. */
   async #copy(upload) {
     const { waiting, all, refused } = upload;
     const meter = h("progress", { max: all || 1, value: all - waiting.length, "aria-label": "Pictures copied" });
@@ -141,7 +141,7 @@ export class Bringing extends EventTarget {
           } catch (error) {
             if (error.status === 403) throw error;
             if (error.status === 404 && (batch !== upload.batch || !renewing)) {
-              // A batch of which nothing was kept before a restart.
+              // A batch of which nothing was stored before a restart.
               waiting.unshift([path, file]);
               renewing ??= api.beginBatch().then((begun) => (upload.batch = begun.batch));
               await renewing.catch((other) => (cut = other));
@@ -171,7 +171,7 @@ export class Bringing extends EventTarget {
     return cut;
   }
 
-  /** Say what is missing; go on by itself where there was no answer, else when the user says so. */
+  /** Show what is missing; continue automatically if there was no response, otherwise when the user asks. */
   #cutOff(upload, error) {
     this.#remember(upload);
     let timer = 0;
@@ -184,7 +184,7 @@ export class Bringing extends EventTarget {
     const finish = end(() => this.#carry({ ...upload, waiting: [], stopped: true }));
     if (error.status === 0) timer = setTimeout(go, RETRY_MS);
     const missing = count(upload.waiting.length, "picture");
-    announce(`Adding pictures was cut off. ${missing} missing.`);
+    announce(`The upload was interrupted. ${missing} missing.`);
     this.place.hidden = false;
     put(
       this.place,
@@ -215,7 +215,7 @@ export class Bringing extends EventTarget {
   #told({ kept, known, batch, stopped, refused, others }) {
     const words = [
       kept ? `${count(kept, "picture")} added` : "No picture was added",
-      known && `${count(known, "picture")} there already`,
+      known && `${count(known, "picture")} already in the library`,
       others > 0 && `${count(others, "file")} skipped (not a picture)`,
       stopped && "stopped before the end",
     ].filter(Boolean);
@@ -231,7 +231,7 @@ export class Bringing extends EventTarget {
     put(this.place, h("div", { class: "job" }, nodes, button("Dismiss", { look: "close", bare: true, kind: "plain dismiss", on: { click: () => (this.place.hidden = true) } })));
   }
 
-  /** Take a batch out of the library again. */
+  /** Undo an upload. */
   async takeBack(batch) {
     if (this.busy) return;
     this.busy = true;
@@ -240,8 +240,8 @@ export class Bringing extends EventTarget {
       const state = await this.#watch(job, "what was taken back");
       if (state.state === "failed") this.#end(problem({ title: "They could not be taken back", message: state.message }));
       else {
-        this.#end(h("p", {}, "Taken back. The files are in the library’s trash folder."));
-        announce("Taken back.");
+        this.#end(h("p", {}, "Upload undone. The files are in the library’s trash folder."));
+        announce("Upload undone.");
       }
     } catch (error) {
       this.#end(problem(error));
@@ -251,15 +251,15 @@ export class Bringing extends EventTarget {
   }
 }
 
-/** Names of files, with what is to be said of each. */
+/** File names, each with its message. */
 function listed(files, words) {
   const more = files.length > LISTED && h("li", {}, `and ${(files.length - LISTED).toLocaleString("en")} more`);
   return h("details", {}, h("summary", { class: "small" }, `${count(files.length, "file")} ${words}`), h("ul", { class: "notes" }, files.slice(0, LISTED).map(([path, why]) => h("li", {}, h("bdi", {}, path), why && `: ${why}`)), more));
 }
 
-/** Path and file of everything that was dropped, folders with all that is in them. */
+/** Path and file of everything dropped, including the content of folders. */
 async function dropped(transfer) {
-  // What is dropped is forgotten after the event: both are taken now.
+  // The dropped items are unavailable after the event, so both are read now.
   const files = [...transfer.files].map((file) => [file.name, file]);
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   const found = [];
@@ -275,7 +275,7 @@ async function enter(entry, found) {
   }
   const reader = entry.createReader();
   for (;;) {
-    // Some of the entries at a time, until none are left.
+    // The entries come in portions until none are left.
     const some = await new Promise((done, failed) => reader.readEntries(done, failed)).catch(() => []);
     if (!some.length) return;
     for (const one of some) await enter(one, found);

@@ -1,11 +1,11 @@
-// Pictures carried from one place to another: by dragging, or picked up and put down by keyboard.
+// Moving pictures: by drag and drop, or picked up and put down by keyboard.
 //
-// A carried thing is {kind: "picture", id, words} (offered or found) or {kind: "step", step} (another step's picture).
+// A carried item is {kind: "picture", id, words} (a candidate or search result) or {kind: "step", step} (another step's picture).
 
 import { announce } from "./dom.js";
 
 const TYPE = "application/x-limner";
-/** Value of `draggable`: where nothing hovers, a long press opens the menu, and pictures are swapped from there. */
+/** Value of `draggable`: without a hovering pointer, a long press opens the menu, from which pictures are swapped. */
 export const DRAGGABLE = String(!matchMedia("(hover: none)").matches);
 
 export class Carrying extends EventTarget {
@@ -29,7 +29,7 @@ export class Carrying extends EventTarget {
     document.addEventListener("dragend", () => this.#end());
   }
 
-  /** Begin a drag; `image` is what follows the pointer. */
+  /** Start a drag; `image` follows the pointer. */
   start(event, thing, image) {
     this.dragged = thing;
     event.dataTransfer.effectAllowed = "copyMove";
@@ -39,24 +39,24 @@ export class Carrying extends EventTarget {
     document.body.classList.add("dragging");
   }
 
-  /** Pick a thing up by keyboard. */
+  /** Pick an item up by keyboard. */
   take(thing, words) {
     this.held = thing;
     this.#marks();
-    announce(`Picked up ${words}. Go to another step and press X to put it there; Escape lets it go.`);
+    announce(`Picked up ${words}. Go to another step and press X to put it there; Escape cancels.`);
   }
 
-  /** Let it go again. */
+  /** Cancel. */
   release() {
     if (!this.held) return false;
     this.held = null;
     this.#marks();
     this.dispatchEvent(new Event("ended"));
-    announce("Let go.");
+    announce("Cancelled.");
     return true;
   }
 
-  /** Put what is held at a step. */
+  /** Put the carried item at a step. */
   put(step) {
     const thing = this.held;
     this.held = null;

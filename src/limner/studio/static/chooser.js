@@ -1,19 +1,19 @@
-// A folder of this machine, found by going from one to the next; or by its path, for those who know it.
+// Folder chooser for this machine: by browsing, or by entering a path.
 
 import { api } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { button, count, h, icon, problem, put } from "./dom.js";
 
 /**
- * Ask for a folder to read.
- * @param {(path: string) => Promise<void>} read begins to read it; what it throws is shown
+ * Ask for a folder to index.
+ * @param {(path: string) => Promise<void>} read starts to index it; errors are shown
  */
 export function askForFolder(read) {
   const path = h("input", { type: "text", id: "path", autocomplete: "off", spellcheck: "false", required: true });
   const list = h("ul", { class: "folders", "aria-label": "Folders" });
   const here = h("p", { class: "quiet small", role: "status" });
   const trouble = h("div", {});
-  const up = button("Folder above", { look: "before", bare: true, kind: "plain" });
+  const up = button("Parent folder", { look: "before", bare: true, kind: "plain" });
   let asked = 0;
 
   async function enter(target) {
@@ -24,7 +24,7 @@ export function askForFolder(read) {
       path.value = told.path;
       up.disabled = !told.parent;
       up.onclick = () => enter(told.parent);
-      put(here, told.pictures ? `${count(told.pictures, "picture")} here, and those in its folders` : told.folders.length ? "No pictures here; those in its folders are read" : "No pictures and no folders here");
+      put(here, told.pictures ? `${count(told.pictures, "picture")} here, plus those in subfolders` : told.folders.length ? "No pictures here; those in subfolders are added" : "No pictures or subfolders here");
       put(list, told.folders.map((folder) => h("li", {}, h("button", { type: "button", class: "folder", on: { click: () => enter(folder.path).then(() => list.querySelector("button")?.focus()) } }, icon("folder"), h("bdi", {}, folder.name)))));
       list.scrollTop = 0;
       put(trouble);
@@ -43,8 +43,8 @@ export function askForFolder(read) {
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), go),
     );
-    path.addEventListener("input", () => asked++); // What is typed is not replaced by what comes late.
-    // While the button is being pressed nothing may move under the pointer, or the press would be lost.
+    path.addEventListener("input", () => asked++); // A late response does not replace what the user types.
+    // While the button is pressed nothing may move under the pointer, or the click would be lost.
     let pressed = false;
     go.addEventListener("pointerdown", () => (pressed = true));
     path.addEventListener("change", () => !pressed && path.value.trim() && enter(path.value.trim()));

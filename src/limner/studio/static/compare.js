@@ -1,4 +1,4 @@
-// Up to three pictures large, beside the words of the step and the pictures of its neighbours; one is taken from there.
+// Comparison of up to three pictures, with the text of the step and the pictures of its neighbours; one can be chosen.
 
 import { openDialog } from "./dialogs.js";
 import { announce, button, h, put } from "./dom.js";
@@ -28,13 +28,13 @@ class Compare {
       store.removeEventListener("saving", draw);
     });
     this.box.addEventListener("keydown", (event) => this.#key(event));
-    this.asked = picture?.id; // It may come only with what is offered.
+    this.asked = picture?.id; // It may arrive only with the candidates.
     this.#begin();
     this.#draw();
     this.row.querySelector(".acts .main:enabled")?.focus();
   }
 
-  /** What the step shows, and all that is offered for it. */
+  /** The step's picture, and all candidates for it. */
   get #candidates() {
     const { chosen } = this.store.step(this.board.selected).choice;
     const offered = this.panel.offers.step === this.board.selected ? this.panel.offers.found : [];
@@ -43,7 +43,7 @@ class Compare {
 
   #begin() {
     this.step = this.board.selected;
-    this.begun = this.panel.offers.of?.step === this.step; // Else again, once there is something to compare with.
+    this.begun = this.panel.offers.of?.step === this.step; // Otherwise again, once there is something to compare with.
     const known = this.#candidates.map(id);
     this.slots = [...new Set([known[0], known.includes(this.asked) ? this.asked : known[1]])].filter(Boolean);
   }
@@ -90,15 +90,15 @@ class Compare {
       h(
         "div",
         { class: "acts" },
-        other(-1, "before", "Picture before (←)"),
+        other(-1, "before", "Previous picture (←)"),
         here ? h("span", { class: "quiet" }, "In use") : button("Use this picture", { kind: "main", "data-key": `take-${at}`, disabled: !this.panel.offers.offer, on: { click: take } }),
-        other(1, "after", "Picture after (→)"),
+        other(1, "after", "Next picture (→)"),
         this.slots.length > 1 && button(`Put ${name(picture)} away`, { look: "close", bare: true, kind: "plain", on: { click: () => this.#set(this.slots.filter((one) => one !== picture.id)) } }),
       ),
     );
   }
 
-  /** What the step before or after shows. */
+  /** The picture of the step before or after. */
   #beside(by) {
     const step = this.step + by;
     if (step < 0 || step >= this.store.board.steps.length) return h("span", { class: "beside" });
@@ -119,7 +119,7 @@ class Compare {
     this.#draw();
   }
 
-  /** Put the next picture that is not shown already in a place. */
+  /** Show the next candidate that is not yet shown. */
   #flip(at, by) {
     const all = this.#candidates.map(id);
     const open = all.filter((one) => one === this.slots[at] || !this.slots.includes(one));
@@ -143,7 +143,7 @@ class Compare {
 /**
  * Compare pictures for the selected step.
  * @param {{store: import("./store.js").Store, board: import("./board.js").Board, panel: import("./panel.js").Panel, choose: (step: number, picture: string) => Promise<boolean>}} page
- * @param {object} [picture] beside the one that is shown; the best other one unless given.
+ * @param {object} [picture] picture to compare with the step's; default: the best other candidate
  */
 export function openCompare(page, picture) {
   if (!document.querySelector("dialog[open]")) new Compare(page, picture);

@@ -1,4 +1,4 @@
-// One kind of dialog: a heading, a way out, and focus that goes back where it came from.
+// Modal dialogs: a heading, a close button, and focus that returns to where it was.
 
 import { button, h } from "./dom.js";
 

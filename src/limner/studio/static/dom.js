@@ -1,11 +1,11 @@
-// Elements from plain values. Words always enter the page as text, so no text or caption can become markup.
+// Elements from plain values. Text is always inserted as text, so no story or caption can become markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
  * Build an element.
  * @param {string} tag
- * @param {object} [props] attributes; `on` maps event names to listeners, `data` fills data-*; true, false and
+ * @param {object} [props] attributes; `on` maps event names to listeners, `data` sets data-*; true, false and
  *   undefined set or leave out an attribute.
  * @param {...(Node|string|number|null|undefined|false|Array)} children strings become text nodes.
  */
@@ -36,7 +36,7 @@ export function put(element, ...children) {
   return fill(element, ...children);
 }
 
-/** A drawing of icons.svg; silent to screen readers, so its button needs words. */
+/** An icon of icons.svg; hidden from screen readers, so its button needs text. */
 export function icon(name) {
   const drawing = document.createElementNS(SVG, "svg");
   drawing.setAttribute("class", "icon");
@@ -47,7 +47,7 @@ export function icon(name) {
   return drawing;
 }
 
-/** A button with an icon and words; `bare` keeps the words for screen readers and the tooltip only. */
+/** A button with an icon and text; `bare` shows the text only to screen readers and in the tooltip. */
 export function button(words, { look, bare = false, kind = "", title, ...props } = {}) {
   const label = bare ? h("span", { class: "unseen" }, words) : words;
   return h(
@@ -58,19 +58,19 @@ export function button(words, { look, bare = false, kind = "", title, ...props }
   );
 }
 
-/** How to scroll: at once where the user wants little motion. */
+/** Scroll behaviour: immediate if the user prefers reduced motion. */
 export const gliding = () => (matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
 
 export const $ = (id) => document.getElementById(id);
 
-/** Read aloud by screen readers, politely; shown nowhere. */
+/** Announce a message to screen readers, without showing it. */
 export function announce(words) {
   const region = $("said");
   if (!region) return;
   region.textContent = region.textContent === words ? `${words}\u00a0` : words;
 }
 
-/** A short note at the foot of the page, with at most one thing to do about it. */
+/** A short message at the bottom of the page, with at most one action. */
 export function toast(words, { action, run, stay = false } = {}) {
   document.querySelector(".toast")?.remove();
   const note = h("div", { class: "toast", role: "status" }, h("span", {}, words));
@@ -82,10 +82,10 @@ export function toast(words, { action, run, stay = false } = {}) {
 
 const sentence = (words) => words && `${/^[a-z]+[ ,;]/.test(words) ? words[0].toUpperCase() + words.slice(1) : words}${/[.!?…]$/.test(words) ? "" : "."}`;
 
-/** What went wrong, as sentences. */
+/** An error as sentences. */
 export const inSentences = ({ title, message }) => [title ?? "That did not work", message].filter(Boolean).map(sentence).join(" ");
 
-/** What went wrong, as sentences with `role=alert`; `again`, where it may go well the next time, is offered. */
+/** An error as sentences with `role=alert`; with a button for `again` if a retry may succeed. */
 export function problem({ title, message, status }, again) {
   const way = status === 401 ? h("a", { href: location.href }, "Sign in") : again && h("button", { type: "button", class: "link", on: { click: again } }, "Try again");
   return h("p", { class: "problem", role: "alert" }, h("strong", {}, sentence(title ?? "That did not work")), " ", sentence(message), way && [" ", way]);

@@ -1,11 +1,11 @@
-// What was typed or done and is not saved yet: kept in this browser until it is saved, or discarded on purpose.
+// Unsaved text and changes: kept in this browser until they are saved or discarded by the user.
 
 import { toast } from "./dom.js";
 
 const PREFIX = "limner.draft.";
 let warned = false;
 
-/** The draft of a name, or null. */
+/** Draft with a name, or null. */
 export function draft(name) {
   try {
     return JSON.parse(localStorage.getItem(PREFIX + name));
@@ -14,7 +14,7 @@ export function draft(name) {
   }
 }
 
-/** Keep a draft; null drops it. */
+/** Store a draft; null deletes it. */
 export function keepDraft(name, value) {
   try {
     if (value === null) localStorage.removeItem(PREFIX + name);
@@ -25,7 +25,7 @@ export function keepDraft(name, value) {
   }
 }
 
-/** Names and drafts whose names begin so. */
+/** Names and drafts whose names have a prefix. */
 export function drafts(beginning) {
   const names = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX + beginning));
   return names.map((key) => [key.slice(PREFIX.length), draft(key.slice(PREFIX.length))]).filter(([, value]) => value);

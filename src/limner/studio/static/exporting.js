@@ -1,4 +1,4 @@
-// The export dialog: formats, layout with a preview, what is in it; and preferences, which need consent.
+// The export dialog: formats, layout with a preview, contents; and preference data, which need consent.
 
 import { api, links, Problem } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -13,11 +13,11 @@ const FORMATS = [
   ["md", "Markdown", "with copies of the pictures, zipped"],
   ["json", "JSON", "the storyboard as data, without pictures"],
 ];
-const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, as they will be.", pptx: "The first slides, nearly as they will be.", docx: "The first steps, nearly as Word shows them.", epub: "The first steps, nearly as e-readers show them." };
+const PREVIEWS = { html: "The first steps of the page.", pdf: "The first pages, exactly as exported.", pptx: "The first slides, approximately as exported.", docx: "The first steps, approximately as Word shows them.", epub: "The first steps, approximately as e-readers show them." };
 const LAYOUTS = { "": "Automatic", book: "Picture book", recipe: "Recipe", article: "Article", slides: "Slides" };
 const PAGES = { "": "Automatic", a4: "A4", a5: "A5", letter: "Letter" };
 
-/** Open the dialog for a project. */
+/** Open the dialog of a project. */
 export async function openExport(store) {
   if (document.querySelector("dialog[open]")) return;
   const trouble = h("div", {});
@@ -66,9 +66,9 @@ function formats(store, wording, trouble, close) {
     layout.hidden = shown.hidden = !having.length;
     pages.hidden = !wording.paged.includes(format);
     pages.querySelector("option").textContent = `Automatic (${format === "pptx" ? "wide slides" : "A4"})`;
-    content.hidden = format === "json"; // It holds everything, and no pictures.
+    content.hidden = format === "json"; // JSON contains everything, and no pictures.
     if (!having.length) return;
-    // What is offered as "suits the text" is the first of the format where the suited one is not there.
+    // "Automatic" means the first layout of the format if it lacks the one that suits the text.
     const place = links.layoutPage(store.id, { format, ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), originals: "" });
     put(told, PREVIEWS[format]);
     if (frame.getAttribute("src") === place) return;
@@ -137,7 +137,7 @@ async function download(path, fallback) {
   try {
     answer = await fetch(path, { credentials: "same-origin" });
   } catch {
-    throw new Problem(0, "The studio does not answer", "It may have been closed. Start it again, then download again.");
+    throw new Problem(0, "The studio is not responding", "It may have been closed. Start it again, then download again.");
   }
   if (!answer.ok) {
     const told = await answer.json().catch(() => ({}));

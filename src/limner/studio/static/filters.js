@@ -1,4 +1,4 @@
-// What the wall of the library shows: by folder, time, shape, use, words and day. The address of the page keeps it.
+// Filters of the library page: folder, time, shape, use, captions and day. They are part of the page's URL.
 
 import { api } from "./api.js";
 import { button, h, icon, put } from "./dom.js";
@@ -17,12 +17,12 @@ export class Filters extends EventTarget {
     this.taken = select("Taken");
     this.shape = select("Shape");
     this.used = select("Use");
-    this.captioned = select("Words");
+    this.captioned = select("Captions");
     this.selects = [this.folder, this.taken, this.shape, this.used, this.captioned];
     this.day = null;
     this.chips = h("span", { class: "chips" });
     this.none = button("Show all", { kind: "plain", on: { click: () => this.clear() } });
-    // On a phone they are shown when asked for, so that the pictures begin in sight.
+    // On a phone the filters are shown on request, so that pictures are visible at first.
     const unfold = (this.unfold = button("Filters", { look: "settings", kind: "unfold", "aria-expanded": "false", on: { click: () => unfold.setAttribute("aria-expanded", String(place.classList.toggle("unfolded"))) } }));
     put(place, unfold, this.chips, this.selects.map((one) => one.label), this.none);
     for (const one of this.selects) {
@@ -36,19 +36,19 @@ export class Filters extends EventTarget {
     this.#mark();
   }
 
-  /** Query of the pictures that are asked for. */
+  /** Query parameters of the pictures to show. */
   values() {
     const [after, before] = this.taken.value.includes("-") || /^\d{4}$/.test(this.taken.value) ? span(this.taken.value) : [];
     const dated = this.taken.value === "none" ? "false" : undefined;
     return { folder: this.folder.value, after, before, dated, shape: this.shape.value, used: this.used.value, captioned: this.captioned.value, occasion: this.day?.id };
   }
 
-  /** Whether anything is set. */
+  /** Whether any filter is set. */
   get any() {
     return Boolean(this.day) || this.selects.some((one) => one.value);
   }
 
-  /** Only what was taken on the day of a picture; all else is let go. */
+  /** Show only pictures taken on the day of one; remove all other filters. */
   occasion(picture) {
     for (const one of this.selects) one.value = "";
     this.day = picture;
@@ -62,7 +62,7 @@ export class Filters extends EventTarget {
     (this.folder.checkVisibility() ? this.folder : this.unfold).focus();
   }
 
-  /** Ask again what there is to choose from; what is chosen stays. */
+  /** Update the values of the filters; the selected ones remain. */
   async refresh() {
     const facets = await api.facets();
     const chosen = (key, one) => this.wanted?.get(key) ?? one.value;
@@ -72,7 +72,7 @@ export class Filters extends EventTarget {
     fill(this.taken, "Any time", times(facets.months, facets.undated));
     fill(this.shape, "Any shape", Object.entries(SHAPES).filter(([key]) => facets.shapes[key]).map(([key, words]) => [key, words + number(facets.shapes[key])]));
     fill(this.used, "Used or not", [["true", `Used in a storyboard${number(facets.used)}`], ["false", "Not used yet"]]);
-    fill(this.captioned, "With or without words", [["false", `Without words yet${number(facets.uncaptioned)}`], ["true", "With words"]]);
+    fill(this.captioned, "With or without captions", [["false", `Without captions${number(facets.uncaptioned)}`], ["true", "With captions"]]);
     this.taken.label.hidden = !Object.keys(facets.months).length;
     this.folder.label.hidden = this.folder.options.length < 3;
     for (const [key, value] of Object.entries(before)) this[key].value = [...this[key].options].some((one) => one.value === value) ? value : "";
@@ -94,7 +94,7 @@ export class Filters extends EventTarget {
     put(this.chips, set.map((one) => this.#chip(one.selectedOptions[0]?.textContent.trim(), () => (one.value = ""), one)), this.day && this.#chip(["Taken on the same day as ", h("bdi", {}, this.day.name ? name(this.day) : "a picture")], () => (this.day = null), this.folder));
   }
 
-  /** What is set, and a click lets it go. */
+  /** The active filters; a click removes one. */
   #chip(words, drop, next) {
     const click = () => {
       drop();
@@ -105,7 +105,7 @@ export class Filters extends EventTarget {
   }
 }
 
-/** Values in the address of the page, so that it can be loaded again; empty ones are taken out. */
+/** Store values in the page's URL, so that it can be reloaded; empty ones are removed. */
 export function keepInAddress(values) {
   const kept = new URLSearchParams(location.search);
   for (const [key, value] of Object.entries(values)) value ? kept.set(key, value) : kept.delete(key);
@@ -122,7 +122,7 @@ function fill(select, all, options) {
   put(select, h("option", { value: "" }, all), options.map(([value, words]) => h("option", { value }, words)));
 }
 
-/** Folders under those they lie in; one that was brought is called by its time. */
+/** Folders below their parents; an upload's folder is labelled with its time. */
 function folders(counts) {
   const paths = Object.keys(counts);
   const around = (path) => paths.filter((other) => other !== path && path.startsWith(other.endsWith("/") ? other : `${other}/`));
@@ -135,13 +135,13 @@ function folders(counts) {
   });
 }
 
-/** "Added Nov 23, 2026, 2:32 PM", and the folder that was brought. */
+/** "Added Nov 23, 2026, 2:32 PM", and the uploaded folder. */
 function brought([, year, number, day, hour, minute, folder]) {
   const time = new Date(Date.UTC(year, number - 1, day, hour, minute)).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
   return `Added ${time}${folder ? ` · ${folder}` : ""}`;
 }
 
-/** Years, the months in them, and what nobody knows the day of. */
+/** Years with their months, and pictures without a date. */
 function times(months, undated) {
   const years = new Map();
   for (const [stamp, count] of Object.entries(months)) {
@@ -153,7 +153,7 @@ function times(months, undated) {
     [year, year + number(own.reduce((sum, [, count]) => sum + count, 0))],
     ...own.reverse().map(([stamp, count]) => [stamp, `\u2003${month(stamp, { month: "long", year: "numeric" })}${number(count)}`]),
   ]);
-  return undated ? [...listed, ["none", `Day not known${number(undated)}`]] : listed;
+  return undated ? [...listed, ["none", `Date unknown${number(undated)}`]] : listed;
 }
 
 /** First and last day of a year or a month. */

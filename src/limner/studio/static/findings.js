@@ -1,4 +1,4 @@
-// Two lists of the library page: files that were skipped, by reason, and pictures that show the same.
+// Two lists of the library page: skipped files by reason, and duplicates.
 
 import { api } from "./api.js";
 import { button, count, h, problem, put } from "./dom.js";
@@ -8,7 +8,7 @@ import { opener } from "./viewer.js";
 const FILES = 1000;
 const GROUPS = 100;
 
-/** Files that are not in the library, under the reasons why. */
+/** Files that are not in the library, grouped by reason. */
 export function skipped(place, library) {
   if (!library.left_out_count) return put(place, h("p", { class: "quiet" }, "Every file of the folders could be read."));
   return growing(place, library.left_out, library.left_out_count, (offset) => api.leftOut(offset, FILES), byReason);
@@ -26,7 +26,7 @@ function byReason(files) {
   );
 }
 
-/** Groups of pictures that look the same, and single pictures that several files hold. */
+/** Groups of near-duplicates, and single pictures with several files. */
 export function duplicates(place, library) {
   if (!library.duplicate_groups) return put(place, h("p", { class: "quiet" }, "No two pictures are the same, or nearly."));
   return growing(place, library.duplicates, library.duplicate_groups, (offset) => api.duplicates(offset, GROUPS), (groups) => [
@@ -45,7 +45,7 @@ function group({ pictures }, at) {
   );
 }
 
-/** A list whose further parts are asked for with a button. */
+/** A list with a button that loads more. */
 function growing(place, first, total, read, draw) {
   let shown = first;
   const more = button("Show more", {

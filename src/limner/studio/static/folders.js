@@ -1,4 +1,4 @@
-// A folder being read: progress as the server sends it, a way to stop, and what came of it.
+// Indexing of a folder: progress from the server, a stop button, and the result.
 
 import { api } from "./api.js";
 import { announce, button, count, h, problem, put } from "./dom.js";
@@ -7,16 +7,16 @@ import { follow, meter } from "./jobs.js";
 const STAGES = { pictures: "Pictures", captions: "Captions", "near-duplicates": "Near-duplicates" };
 
 /**
- * Show a job until it is over.
+ * Show a job until it ends.
  * @param {HTMLElement} place
  * @param {string} job
- * @param {string} [path] folder, for words; a job found running names its own
- * @param {() => Promise<{job: string}>} [again] begins it anew, where a restart has ended it
+ * @param {string} [path] folder, for messages; a job that is already running names its own
+ * @param {() => Promise<{job: string}>} [again] starts it again if a restart has ended it
  * @returns {Promise<object>} the last state
  */
 export async function watchFolder(place, job, path, again) {
-  const title = path ? ["Reading ", h("bdi", {}, path)] : "Reading a folder";
-  const { element, show } = meter(job, title, { label: "Pictures read", stop: "Stop", words });
+  const title = path ? ["Reading ", h("bdi", {}, path)] : "Indexing a folder";
+  const { element, show } = meter(job, title, { label: "Pictures indexed", stop: "Stop", words });
   place.hidden = false;
   put(place, element);
   let subject;
@@ -34,9 +34,9 @@ function words(state) {
   return `${STAGES[state.stage] ?? state.stage}: ${state.done.toLocaleString("en")} of ${state.total.toLocaleString("en")}`;
 }
 
-/** What a restart has ended: said, and begun anew where that is wished. */
+/** A job ended by a restart, with a button to start it again. */
 function interrupted(element, place, path, again) {
-  const words = `The studio was started again while it read ${path ?? "a folder"}. What was read so far is kept.`;
+  const words = `The studio was restarted while it was indexing ${path ?? "a folder"}. Pictures indexed so far are kept.`;
   announce(words);
   return new Promise((resolve) => {
     const end = async () => {
@@ -55,7 +55,7 @@ function interrupted(element, place, path, again) {
   });
 }
 
-/** Read the folder again and take what is missing for deleted. */
+/** Index the folder again and treat missing pictures as deleted. */
 async function forget(place, state, path) {
   try {
     const { job } = await api.addFolder(state.subject, true);
@@ -68,12 +68,12 @@ async function forget(place, state, path) {
 
 function finished(element, place, state, path) {
   const folder = path ?? "the folder";
-  const words = { done: `Read ${folder}`, cancelled: `Stopped reading ${folder}; what was read so far is kept`, failed: `Could not read ${folder}` }[state.state];
+  const words = { done: `Read ${folder}`, cancelled: `Stopped indexing ${folder}; pictures indexed so far are kept`, failed: `Could not read ${folder}` }[state.state];
   announce(words);
   put(
     element,
     h("div", { class: "row" }, h("p", {}, h("bdi", {}, words), state.left_out > 0 && h("span", { class: "quiet" }, ` · ${count(state.left_out, "file")} skipped`)), button("Dismiss", { kind: "plain", on: { click: () => (place.hidden = true) } })),
-    state.missing > 0 && h("div", { class: "row" }, h("p", {}, `${count(state.missing, "picture")} not there. Is the drive connected?`), button(`Forget ${count(state.missing, "picture")}`, { on: { click: () => forget(place, state, path) } })),
+    state.missing > 0 && h("div", { class: "row" }, h("p", {}, `${count(state.missing, "picture")} missing. Is the drive connected?`), button(`Forget ${count(state.missing, "picture")}`, { on: { click: () => forget(place, state, path) } })),
     state.state === "failed" ? problem({ title: "The folder was not added", message: state.message }) : state.message && h("p", { class: "quiet small" }, state.message),
   );
 }

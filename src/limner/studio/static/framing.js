@@ -1,4 +1,4 @@
-// How a picture is shown at a step: the part of it, the point that stays in sight, its caption and alternative text.
+// Crop area, focal point, caption and alt text of a picture at a step.
 
 import { openDialog } from "./dialogs.js";
 import { announce, button, h, put } from "./dom.js";
@@ -8,7 +8,7 @@ const WHOLE = { x: 0, y: 0, width: 1, height: 1 };
 const SMALLEST = 0.02;
 const limit = (value, low, high) => Math.min(high, Math.max(low, value));
 
-/** The largest part of a crop that has a shape, around what must stay in sight. */
+/** The largest part of a crop area with a given shape that includes the focal point. */
 export function part(picture, framing, ratio) {
   const crop = framing?.crop ?? WHOLE;
   const pixels = (width(picture) * crop.width) / (height(picture) * crop.height);
@@ -19,10 +19,10 @@ export function part(picture, framing, ratio) {
   return { x, y, ...size, ratio };
 }
 
-/** A picture as its step shows it: what of its crop fills a place of a shape. */
+/** A picture as its step shows it: the part of its crop area that fills a box of a given shape. */
 export function view(picture, framing, side, { ratio, ...props }) {
   const shown = part(picture, framing, ratio);
-  // A copy as large as makes the part as sharp as the whole would be.
+  // A copy large enough to make the part as sharp as the whole would be.
   const image = thumbnail(picture, Math.min(800, Math.round(side / Math.max(shown.width, shown.height))), { alt: "", ...props });
   const box = h("span", { class: "view" }, image);
   box.style.setProperty("--ratio", shown.ratio.toFixed(4));
@@ -36,7 +36,7 @@ export function view(picture, framing, side, { ratio, ...props }) {
   return box;
 }
 
-/** All pictures of a step side by side, in a place of a shape. */
+/** All pictures of a step side by side, in a box of a given shape. */
 export function views(choice, side, ratio, props = {}) {
   const pictures = shownAt(choice);
   const shape = (at) => (pictures.length === 2 || (pictures.length === 3 && at === 0) ? ratio / 2 : ratio);
@@ -49,10 +49,10 @@ export const shownAt = (choice) => (choice.chosen ? [choice.chosen.picture, ...(
 
 const MOST_LETTERS = 120;
 
-/** Whether a picture has words of its own. */
+/** Whether a picture has captions. */
 const worded = (picture) => words(picture).length > 0;
 
-/** The first words of a step, as exports have them for a picture without words of its own. */
+/** The first words of a step, which exports use as alt text for a picture without captions. */
 function opening(text) {
   const line = text.text.trim().replace(/\s+/g, " ");
   if (line.length <= MOST_LETTERS) return line;
@@ -60,21 +60,21 @@ function opening(text) {
   return `${cut.slice(0, cut.lastIndexOf(" ") > 0 ? cut.lastIndexOf(" ") : MOST_LETTERS)} …`;
 }
 
-/** What the author says of a picture at a step, else its own words, else those of the step, marked as such. */
+/** The user's text for a picture at a step, else its caption, else the first words of the step, marked as such. */
 export const told = (choice, picture, text) => choice.framing?.[picture.id]?.alt || (worded(picture) ? described(picture) : `${opening(text)} (from the step’s words)`);
 
-/** Handles of a crop area: which edges each moves, the keyboard reaches those of one edge. */
+/** Handles of a crop area: the edges that each moves; the keyboard reaches those of a single edge. */
 const HANDLES = { "top left": [-1, -1], top: [0, -1], "top right": [1, -1], left: [-1, 0], right: [1, 0], "bottom left": [-1, 1], bottom: [0, 1], "bottom right": [1, 1] };
 const RATIOS = [["Free", null], ["Original", 0], ["1:1", 1], ["4:3", 4 / 3], ["3:2", 3 / 2], ["16:9", 16 / 9]];
 const KEY_STEP = 0.01;
 
 /**
- * A crop area after a handle has moved.
+ * The crop area after a handle has moved.
  * @param {object} crop before, in fractions of the picture
- * @param {[number, number]} sides -1, 0 or 1: the left, no or the right edge moves; the upper, no or the lower one
+ * @param {[number, number]} sides -1, 0 or 1: left, no or right edge moves; upper, no or lower edge
  * @param {number} dx
- * @param {number} dy how far, in the same fractions
- * @param {number|null} shape width : height in these fractions that it keeps; null for any
+ * @param {number} dy distance in the same fractions
+ * @param {number|null} shape width : height in these fractions, to be kept; null for any
  */
 function resized(crop, [sx, sy], dx, dy, shape) {
   const middle = [crop.x + crop.width / 2, crop.y + crop.height / 2];
@@ -120,7 +120,7 @@ export function openFraming(store, step, picture) {
     dot.classList.toggle("usual", !focus);
   }
 
-  /** Keep a shape from now on, and take the largest part that has it, around the middle of the last. */
+  /** Fix a shape from now on, and use the largest crop area with it around the previous centre. */
   function reshape(ratio) {
     shape = ratio === null ? null : ratio === 0 ? 1 : ratio / own;
     if (shape) {
@@ -182,10 +182,10 @@ export function openFraming(store, step, picture) {
           "div",
           { class: "stack" },
           h("fieldset", {}, h("legend", { class: "quiet small" }, "Crop area"), h("div", { class: "ratios" }, ratios), button("Whole picture", { kind: "plain", on: { click: whole } })),
-          h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks what stays in sight where the picture is cut to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
+          h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks the part that stays visible if the picture is cropped to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
           h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
-          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words stand for it.")),
-          h("p", { class: "quiet small" }, "Your file stays as it is: only copies are cropped. ", h("bdi", {}, name(picture))),
+          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words are used.")),
+          h("p", { class: "quiet small" }, "Your file does not change; only copies are cropped. ", h("bdi", {}, name(picture))),
         ),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Apply")),
       );
@@ -203,7 +203,7 @@ export function openFraming(store, step, picture) {
   draw();
 }
 
-/** The pictures of the step one is at: each with its frame and words, its place among them, and a way out. */
+/** The pictures of the selected step, each with crop, caption, position, and a remove button. */
 export class Showing {
   /** @param {import("./store.js").Store} store */
   constructor(store) {
@@ -233,7 +233,7 @@ export class Showing {
           "li",
           {},
           h("button", { type: "button", class: "frame-it", "aria-label": `Crop, caption and alternative text of ${which}: ${told(choice, picture, text)}`, title: "Crop, caption, alternative text (F)", on: { click: () => openFraming(this.store, step, picture) } }, view(picture, framing, 128, { ratio: 4 / 3 }), h("span", { class: "sign", "aria-hidden": "true" }, framing ? "✓" : "…")),
-          pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Show earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Show later", "after", () => order(at, at + 1)), tool("Take away", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
+          pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Move earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Move later", "after", () => order(at, at + 1)), tool("Remove", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
           framing?.caption && h("p", { class: "small clipped", dir: "auto" }, framing.caption),
         );
       }),

@@ -1,4 +1,4 @@
-// The keyboard, told where it is used; single keys can be switched off (WCAG 2.1.4).
+// Help and keyboard shortcuts; single-key shortcuts can be switched off (WCAG 2.1.4).
 
 import { openDialog } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -15,11 +15,11 @@ const EVERYWHERE = [
 const START = [[["Ctrl", "Enter"], "illustrate the text"]];
 const BOARD = [
   [["←", "→", "↑", "↓"], "another step"],
-  [["Enter"], "open the step and go to its pictures"],
-  [["1", "…", "9"], "take the first to ninth picture offered"],
+  [["Enter"], "go to the candidates of the step"],
+  [["1", "…", "9"], "use the first to ninth candidate"],
   [["L"], "lock or unlock the picture"],
   [["Shift", "L"], "lock the rest"],
-  [["A"], "refresh unlocked pictures: first see what would change"],
+  [["A"], "refresh unlocked pictures, after a preview of the changes"],
   [["B"], "no picture at this step"],
   [["T"], "try another: the next best picture"],
   [["C"], "compare: pictures large, side by side, with the neighbours"],
@@ -31,9 +31,9 @@ const BOARD = [
   [["J"], "merge with the next step"],
   [["Alt", "↑"], "move the step up; Alt ↓ moves it down"],
   [["Del"], "remove the step"],
-  [["P"], "on a picture offered: add it to the step"],
+  [["P"], "on a candidate: add it to the step"],
   [["F"], "crop, caption and alternative text"],
-  [["Z"], "view the picture large; arrows go through those offered"],
+  [["Z"], "view the picture large; arrows go through the candidates"],
   [["X"], "pick the picture up; on another step, X puts it there; Esc drops it"],
   [["Ctrl", "Z"], "undo"],
   [["Ctrl", "Shift", "Z"], "redo"],
@@ -55,7 +55,7 @@ export function openHelp() {
   const toggle = h("input", { type: "checkbox", id: "single-keys", checked: singleKeys() });
   toggle.addEventListener("change", () => localStorage.setItem(SETTING, toggle.checked ? "on" : "off"));
   openDialog("Help and keyboard", () => [
-    h("p", {}, "Paste a text, and each of its steps gets a picture of your library. Take another picture where you know better: limner keeps it, and leaves the other steps as they are. “Refresh unlocked pictures” makes them go with what you locked, and shows first what would change. Every change is saved at once."),
+    h("p", {}, "Paste a text, and limner chooses a picture from your library for each step. If you know a better one, use it: limner keeps it and leaves the other steps as they are. “Refresh unlocked pictures” chooses again to match the pictures that you locked, after a preview of the changes. Every change is saved at once."),
     h("h3", {}, "Everywhere"),
     list(EVERYWHERE),
     h("h3", {}, "Start page"),
@@ -75,7 +75,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-/** Whether keys typed here are text. */
+/** Whether keys typed here are text input. */
 export function typing(target) {
   return target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) && !/^(checkbox|radio|button|file)$/.test(target.type ?? "");
 }

@@ -1,13 +1,13 @@
-// A job of the server, followed from its first sign to its last: a meter, the time left, and a way to stop.
+// A job of the server, followed from start to end: a progress bar, the time left, and a stop button.
 
 import { api, links } from "./api.js";
 import { button, count, h, put } from "./dom.js";
 
-/** "lost" is a job that a restart of the studio has ended. */
+/** "lost" is a job ended by a restart of the studio. */
 const OVER = new Set(["done", "cancelled", "failed", "lost"]);
 
 /**
- * Call `show` with every state of a job, until it is over.
+ * Call `show` with every status of a job until it ends.
  * @param {string} job
  * @param {(state: object) => void} show
  * @returns {Promise<object>} the last state
@@ -28,24 +28,24 @@ export function follow(job, show) {
   });
 }
 
-/** Where the stream breaks off, ask every second. */
+/** If the stream breaks off, poll every second. */
 async function poll(job, take) {
   for (;;) {
     try {
       if (take(await api.job(job))) return;
     } catch (error) {
       if (error.status === 404 || error.status === 401) {
-        take({ state: "lost", message: "the studio was started again while this was under way." });
+        take({ state: "lost", message: "the studio was restarted in the meantime." });
         return;
       }
-      // The server may be back for the next question.
+      // The server may be back at the next request.
     }
     await new Promise((done) => setTimeout(done, 1000));
   }
 }
 
 /**
- * A meter with words and a button that stops the job.
+ * A progress bar with text and a button that stops the job.
  * @param {string} job
  * @param {string|Node|Array} title
  * @param {{label: string, stop: string, words: (state: object) => string}} say what the meter is called, the
@@ -68,14 +68,14 @@ export function meter(job, title, { label, stop, words }) {
   return { element, show };
 }
 
-/** Words on a text that is being illustrated. */
+/** Status texts while a text is illustrated. */
 export function reading({ stage, done, total }) {
-  if (stage === "waiting") return "Waiting for the texts before it …";
+  if (stage === "waiting") return "Waiting for other texts …";
   if (stage === "text" && total) return `Reading the text: ${Math.floor((100 * done) / total)} %`;
   return "Comparing pictures …";
 }
 
-/** Follow a job at the foot of the page, over whatever is there. */
+/** Follow a job at the bottom of the page, above everything else. */
 export async function attend(job) {
   const { element, show } = meter(job, "Choosing pictures", { label: "Text read", stop: "Cancel", words: reading });
   const place = h("section", { class: "afoot", "aria-label": "Choosing pictures" }, element);

@@ -1,4 +1,4 @@
-// The library page: pictures, what was skipped and why, duplicates, and folders being added.
+// The library page: pictures, skipped files, duplicates, and folders being added.
 
 import { api, links } from "./api.js";
 import { Bringing } from "./bringing.js";
@@ -21,10 +21,10 @@ const bringing = new Bringing(() => held?.writable === true);
 let watching = false;
 let held = null;
 let counted = null;
-/** What the last search by meaning said. */
+/** Result of the last search by meaning. */
 let search = null;
 
-/** The words that are looked for by meaning; "" where none are. */
+/** Query of the search by meaning; "" if there is none. */
 const meant = () => ($("by").value === "meaning" ? $("filter").value.trim() : "");
 
 async function read(offset, limit, signal) {
@@ -40,7 +40,7 @@ async function describe() {
     const library = (held = await api.library());
     $("name").textContent = library.name;
     document.title = `${library.name} · limner studio`;
-    const facts = [count(library.pictures, "picture"), library.pictures > 0 && `${library.captioned.toLocaleString("en")} with words`, library.indexed_at && `changed ${when(library.indexed_at)}`, library.model && `found by the trained model ${library.model}`];
+    const facts = [count(library.pictures, "picture"), library.pictures > 0 && `${library.captioned.toLocaleString("en")} with captions`, library.indexed_at && `changed ${when(library.indexed_at)}`, library.model && `found by the trained model ${library.model}`];
     put($("facts"), facts.filter(Boolean).join(" · "));
     $("adding").hidden = library.writable === false;
     if (library.job && !watching) watch(library.job);
@@ -54,7 +54,7 @@ async function describe() {
   }
 }
 
-/** Ask for everything again, after something went wrong. */
+/** Load everything again after an error. */
 function reload() {
   put($("trouble"));
   again();
@@ -83,7 +83,7 @@ async function watch(job, path) {
   again();
 }
 
-/** After the library has changed. */
+/** Called when the library has changed. */
 function again() {
   describe();
   filters.refresh().catch(() => {});
@@ -155,7 +155,7 @@ wall.addEventListener("counted", ({ detail }) => {
   say();
 });
 
-/** How many pictures are shown, of how many; both numbers come on their own. */
+/** Number of pictures shown, of how many; the two numbers arrive separately. */
 function say() {
   if (counted === null || !held) return;
   const words = $("filter").value.trim();
@@ -165,7 +165,7 @@ function say() {
   if (meant()) {
     const best = `The best ${counted.toLocaleString("en")} of ${count(search?.searched ?? 0, "picture")}`;
     put($("shown"), counted ? best : search?.note || `No results for “${words}”`);
-  } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture is chosen by all of these.");
+  } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture matches all of these.");
   put($("empty"), !some && !counted && h("div", { class: "nothing" }, h("p", {}, "No pictures yet."), h("p", { class: "quiet" }, held.writable === false ? "Add some on the machine that the studio runs on." : "Drop pictures or folders here, or add them above. They stay on this machine.")));
 }
 $("bring").addEventListener("click", () => bringing.open());

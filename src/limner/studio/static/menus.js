@@ -1,4 +1,4 @@
-// What can be done with one thing, as a list: beside its button where there is room, else a sheet from below.
+// Menus: next to their button if there is room, otherwise a sheet from below.
 
 import { openDialog } from "./dialogs.js";
 import { h, icon } from "./dom.js";
@@ -8,7 +8,7 @@ const EDGE_PX = 8;
 /**
  * Open a menu.
  * @param {string} title
- * @param {HTMLElement} at what it belongs to
+ * @param {HTMLElement} at element to which it belongs
  * @param {Array<{words: string, look?: string, key?: string, disabled?: boolean, run: () => void}|false|null>} acts
  */
 export function openMenu(title, at, acts) {

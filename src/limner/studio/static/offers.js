@@ -1,4 +1,4 @@
-// Pictures offered for one step: what limner considered, what a search finds, or what looks like another picture.
+// Candidates for a step: those of limner, results of a search, or pictures similar to another.
 
 import { api, items } from "./api.js";
 import { DRAGGABLE } from "./carrying.js";
@@ -30,7 +30,7 @@ export class Offers extends EventTarget {
     this.field = h("input", { type: "search", id: "search", placeholder: "Search by words", autocomplete: "off", dir: "auto", "aria-label": "Search pictures by words", "aria-controls": "offers" });
     this.chip = h("div", { class: "chip", hidden: true });
     this.state = h("p", { class: "quiet small", id: "offers-state", role: "status" });
-    this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Pictures offered", "aria-describedby": "offers-state" });
+    this.list = h("ol", { class: "offers", id: "offers", "aria-label": "Candidates", "aria-describedby": "offers-state" });
     this.more = button("Show more", { kind: "more", on: { click: () => this.#more() } });
     this.more.hidden = true;
     this.telling = h("div", { class: "telling small", "aria-hidden": "true" });
@@ -52,7 +52,7 @@ export class Offers extends EventTarget {
     this.list.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Turn to a step; a search belongs to its step and ends with it. */
+  /** Show a step; a search belongs to its step and ends with it. */
   show(step) {
     if (step !== this.step) {
       this.step = step;
@@ -69,7 +69,7 @@ export class Offers extends EventTarget {
     return this.load();
   }
 
-  /** Ask for something else: words, a picture to be like, one of whose day they are, or none of these. */
+  /** Search: by words, by a similar picture, by a day, or by none of these for limner's candidates. */
   ask({ query = "", like = null, day = null }) {
     this.query = query;
     this.like = like;
@@ -81,25 +81,25 @@ export class Offers extends EventTarget {
     });
   }
 
-  /** Put the keyboard on the first picture. */
+  /** Focus the first picture. */
   focus() {
     this.list.querySelector(".offer")?.focus();
   }
 
-  /** Ids of all pictures offered, best first: what a choice was made among. */
+  /** Ids of all candidates shown, best first, among which a choice is made. */
   get seen() {
     return this.found.map((candidate) => candidate.picture.id);
   }
 
-  /** Step and revision the pictures are offered for; null until they are there, and while a change is on its way. */
+  /** Step and revision of the candidates; null until they are loaded, and while a change is being saved. */
   get offer() {
     const { of, store } = this;
     return of && of.step === this.step && of.revision === store.project.revision && !store.pending ? of : null;
   }
 
-  /** Take the n-th picture offered, from 0, also while a change is on its way. */
+  /** Use the n-th candidate, from 0, even while a change is being saved. */
   take(number) {
-    if (!this.found.length) announce("The pictures of this step are still being looked for.");
+    if (!this.found.length) announce("The candidates for this step are still loading.");
     else if (this.found[number]) this.dispatchEvent(new CustomEvent("choose", { detail: this.found[number].picture.id }));
   }
 
@@ -131,7 +131,7 @@ export class Offers extends EventTarget {
         this.of = null;
         put(this.list, h("li", { class: "whole" }, problem(error, () => this.load())));
         put(this.state);
-        if (error.status === 422) this.store.refresh().catch(() => {}); // The step may be gone by now.
+        if (error.status === 422) this.store.refresh().catch(() => {}); // The step may no longer exist.
       }
     } finally {
       if (this.asking === asking) {
@@ -148,8 +148,8 @@ export class Offers extends EventTarget {
     put(this.list, this.found.map((candidate, rank) => this.#offer(candidate, rank, shown)));
     if (focused) (this.list.querySelector(`[data-picture="${CSS.escape(focused)}"] .offer`) ?? this.list.querySelector(".offer"))?.focus();
     const number = this.found.length;
-    const told = this.query ? `The best for “${this.query}”` : this.like ? "The most alike first" : this.day ? "Taken on the same day, in the order of time" : `Best matches first. ${matchMedia("(hover: none)").matches ? "Tap" : "Click"} to use.`;
-    put(this.state, number ? told : this.query ? `Nothing for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
+    const told = this.query ? `Best matches for “${this.query}”` : this.like ? "Most similar first" : this.day ? "Taken on the same day, in chronological order" : `Best matches first. ${matchMedia("(hover: none)").matches ? "Tap" : "Click"} to use.`;
+    put(this.state, number ? told : this.query ? `No results for “${this.query}”${this.note ? `: ${this.note}` : "."}` : "No other matches.");
     this.more.hidden = number < this.limit || this.limit >= MOST;
   }
 
@@ -186,7 +186,7 @@ export class Offers extends EventTarget {
     return item;
   }
 
-  /** The picture the keyboard is on. */
+  /** The focused picture. */
   current() {
     const id = document.activeElement?.closest?.("#offers li")?.dataset.picture;
     return this.found.find((candidate) => candidate.picture.id === id)?.picture ?? null;
@@ -196,7 +196,7 @@ export class Offers extends EventTarget {
     const about = this.like ?? this.day;
     this.chip.hidden = !about;
     if (!about) return;
-    const back = button("Back to what was considered", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
+    const back = button("Back to the candidates", { look: "close", bare: true, kind: "tiny plain", on: { click: () => { this.ask({}); this.field.focus(); } } });
     put(this.chip, thumbnail(about, 64, { alt: "" }), h("span", {}, this.like ? "Like " : "From the day of ", h("bdi", {}, name(about))), back);
   }
 

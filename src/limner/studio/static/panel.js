@@ -1,4 +1,4 @@
-// The panel of the step one is at: its words, what can be done with it, other pictures, and reasons.
+// The panel of the selected step: its text, its actions, candidates, and reasons.
 
 import { $, button, h, icon, put } from "./dom.js";
 import { Showing } from "./framing.js";
@@ -39,15 +39,15 @@ export class Panel extends EventTarget {
   #build() {
     const say = (kind) => () => this.dispatchEvent(new CustomEvent(kind, { detail: this.step }));
     this.title = h("h2", {});
-    this.before = button("Step before", { look: "before", bare: true, kind: "plain", on: { click: say("before") } });
-    this.after = button("Step after", { look: "after", bare: true, kind: "plain", on: { click: say("after") } });
+    this.before = button("Previous step", { look: "before", bare: true, kind: "plain", on: { click: say("before") } });
+    this.after = button("Next step", { look: "after", bare: true, kind: "plain", on: { click: say("after") } });
     this.closer = button("Close the panel", { look: "down", bare: true, kind: "plain closer", on: { click: () => this.close() } });
     this.text = h("div", { class: "telling-text", tabindex: "0", role: "group", "aria-label": "Text of the step" });
     this.lock = button("Lock", { look: "lock", on: { click: say("lock") } });
     this.more = button("More", { look: "down", "aria-haspopup": "dialog", on: { click: say("more") } });
     this.relation = h("select", { id: "relation" });
     this.relation.addEventListener("change", () => this.dispatchEvent(new CustomEvent("relation", { detail: this.relation.value || null })));
-    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation of picture and text to ask for"), this.relation);
+    this.wish = h("div", { class: "wish", hidden: true }, h("label", { for: "relation" }, "Relation between picture and text"), this.relation);
     this.tabs = PAGES.map(([page, words]) => {
       const tab = h("button", { type: "button", role: "tab", id: `tab-${page}`, "aria-controls": `page-${page}` }, words);
       tab.addEventListener("click", () => this.turn(page));
@@ -101,7 +101,7 @@ export class Panel extends EventTarget {
     return this.offers.show(step);
   }
 
-  /** Turn to "offers" or "reasons". */
+  /** Switch to "offers" or "reasons". */
   turn(page) {
     this.page = page;
     for (const [at, [own]] of PAGES.entries()) {
@@ -113,7 +113,7 @@ export class Panel extends EventTarget {
     if (this.store.project) this.#words(this.store.step(this.step).text, this.store.step(this.step).choice);
   }
 
-  /** Look for pictures like the one shown. */
+  /** Search for pictures similar to the step's. */
   likeThis(picture = this.store.step(this.step).choice.chosen?.picture) {
     if (!picture) return;
     this.turn("offers");
@@ -127,7 +127,7 @@ export class Panel extends EventTarget {
     this.offers.field.select();
   }
 
-  /** Narrow pages only: the panel is a sheet that comes and goes. */
+  /** On narrow pages the panel is a sheet that opens and closes. */
   open() {
     document.body.classList.add("panel-open");
   }

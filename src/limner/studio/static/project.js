@@ -1,4 +1,4 @@
-// The storyboard page: what the user does, told to the store; what the store says, shown.
+// The storyboard page: passes the user's actions to the store, and shows the store's state.
 
 import { openAgain } from "./again.js";
 import { Board } from "./board.js";
@@ -35,7 +35,7 @@ function choose(step, picture) {
 
 const compare = (picture) => openCompare({ store, board, panel, choose }, picture);
 
-/** Show a picture beside those of a step, or as the first of a blank one. */
+/** Add a picture to those of a step, or use it for a blank one. */
 async function add(step, picture) {
   if (!store.step(step).choice.chosen) return choose(step, picture);
   if (await store.edit({ kind: "add-picture", step, picture })) announce(`Step ${step + 1} shows ${count(store.step(step).choice.more.length + 1, "picture")} now.`);
@@ -46,7 +46,7 @@ function frame(step) {
   if (chosen) openFraming(store, step, chosen.picture);
 }
 
-/** Show what a step shows, or what is offered for it, whole and large, with the others a key or a swipe away. */
+/** View the picture of a step, or a candidate, large; keys and swipes lead to the others. */
 function zoom(step, picture = store.step(step).choice.chosen?.picture) {
   if (!picture || document.querySelector("dialog[open]")) return;
   const candidates = () => {
@@ -64,15 +64,15 @@ function zoom(step, picture = store.step(step).choice.chosen?.picture) {
   openPicture(picture, { step: next, used: ({ id }) => store.shown().get(id) === step, use: ({ id }) => choose(step, id) });
 }
 
-/** Pick something up and say how it is put down. */
+/** Pick an item up and say how to put it down. */
 function carry(thing, words) {
   panel.close();
   carrying.take(thing, words);
-  const note = toast(thing.kind === "step" ? "Choose the step to swap with." : "Choose the step to put it at.", { action: "Cancel", run: () => carrying.release(), stay: true });
+  const note = toast(thing.kind === "step" ? "Choose the step to swap with." : "Choose the step where it goes.", { action: "Cancel", run: () => carrying.release(), stay: true });
   carrying.addEventListener("ended", () => note.remove(), { once: true });
 }
 
-/** All that can be done with the picture of a step; from its card, also what the panel has a button for. */
+/** All actions on the picture of a step; in the menu of a card also those that the panel has as buttons. */
 function stepMenu(step, at) {
   const card = at.closest(".step");
   board.select(step);
@@ -93,13 +93,13 @@ function stepMenu(step, at) {
   ]);
 }
 
-/** All that can be done with a picture offered. */
+/** All actions on a candidate. */
 function offerMenu(picture, at) {
   const { step } = panel;
   openMenu(name(picture), at, [
     { words: "Use this picture", look: "view-large", run: () => choose(step, picture.id) },
     { words: "Add to this step", look: "plus", key: "P", run: () => add(step, picture.id) },
-    { words: "Put at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
+    { words: "Use at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
     { words: "View large", look: "enlarge", key: "Z", run: () => zoom(step, picture) },
     { words: "Compare", look: "view-strip", key: "C", run: () => compare(picture) },
     { words: "More like this", look: "alike", key: "M", run: () => panel.offers.ask({ like: picture }) },
@@ -145,10 +145,10 @@ function summary() {
   advise();
 }
 
-/** Commands in an advice: here, buttons stand for them. */
+/** Commands in an advice; the page has buttons for them. */
 const COMMANDS = / \([^()]*'limner [^']*'\)/g;
 
-/** What would help where most steps lack a picture that fits; said until it is dismissed, once for each project. */
+/** Advice if most steps lack a fitting picture; shown until it is dismissed, once per project. */
 function advise() {
   const dismissed = `limner.advised.${store.id}`;
   const { advice } = store.project;
@@ -159,7 +159,7 @@ function advise() {
   };
   put(
     $("advice"),
-    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without words"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
+    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without captions"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
   );
 }
 
@@ -198,7 +198,7 @@ store.addEventListener("saving", ({ detail: error }) => {
     if (error.status === 409) announce("Not saved: this was changed in another window too.");
   } else place.removeAttribute("title");
   $("board").classList.toggle("working", store.saving === "saving");
-  // Until steps have their new places, a click on one could mean another.
+  // Until steps have their new positions, a click on one could mean another.
   $("steps").inert = $("panel").inert = store.renumbering;
   board.waiting();
   if (store.saving === "saved" && board.cards.length) {
@@ -207,10 +207,10 @@ store.addEventListener("saving", ({ detail: error }) => {
   }
 });
 
-/** What a change that is not saved does, in words; those that were typed are shown whole. */
+/** Description of an unsaved change; typed text is shown in full. */
 function inWords({ act, edit }) {
   if (act !== "edit") return act === "undo" ? "Undo" : "Redo";
-  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures exchanged" };
+  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped" };
   const what = names[edit.kind] ?? edit.kind.replaceAll("-", " ");
   return [edit.step === undefined ? what : `Step ${edit.step + 1}: ${what}`, edit.text !== undefined && h("p", { class: "clipped", dir: "auto" }, edit.text), edit.title && h("p", { dir: "auto" }, edit.title)];
 }
@@ -219,7 +219,7 @@ const unsaved = () => h("ul", { class: "notes" }, store.waiting.map((one) => h("
 
 function openDiscard() {
   if (document.querySelector("dialog[open]")) return;
-  openDialog("Discard what is not saved?", (close) => {
+  openDialog("Discard unsaved changes?", (close) => {
     const discard = () => {
       close();
       store.discard();
@@ -228,7 +228,7 @@ function openDiscard() {
   });
 }
 
-/** Another window changed the same: the user says which counts. */
+/** Another window changed the same thing: the user decides which change counts. */
 function openConflict() {
   if (document.querySelector("dialog[open]")) return;
   openDialog("Changed in another window too", (close) => {
@@ -237,20 +237,20 @@ function openConflict() {
       run();
     };
     return [
-      h("p", {}, "The board shows the other window’s change. Not saved yet are yours:"),
+      h("p", {}, "The board shows the other window’s change. Your unsaved changes:"),
       unsaved(),
       h("div", { class: "actions" }, button("Discard mine", { on: { click: end(() => store.discard()) } }), button("Apply mine", { kind: "main", on: { click: end(() => store.insist()) } })),
     ];
   });
 }
 
-/** Steps with words that were typed and not saved, each with a way to them. */
+/** Steps with unsaved text, each with a link to it. */
 function unfinished() {
   const open = panel.wording.unfinished();
   put($("drafts"), open.length > 0 && ["Text not saved: ", open.map(({ step, how }, at) => [at > 0 && ", ", h("button", { type: "button", class: "link", on: { click: () => { board.select(step); panel.wording.open(how); } } }, how === "reword" ? `step ${step + 1}` : `a new step ${how === "insert-before" ? "before" : "after"} step ${step + 1}`)])]);
 }
 
-/** Show the next best picture at a step; one that was shown before comes again when all others were. */
+/** Show the next best picture at a step; pictures shown before come again when all others have been. */
 const tried = new Map();
 async function another(step, control) {
   control?.setAttribute("aria-busy", "true");
@@ -264,7 +264,7 @@ async function another(step, control) {
     const next = items.find(({ picture }) => !seen.has(picture.id) && !shown.has(picture.id));
     if (!next) {
       tried.delete(step);
-      return toast(`No other matches for step ${step + 1}. The next one begins again with the best.`);
+      return toast(`No other matches for step ${step + 1}. Next, the list starts again with the best.`);
     }
     seen.add(next.picture.id);
     tried.set(step, { words: store.step(step).text.text, seen });
@@ -277,7 +277,7 @@ async function another(step, control) {
 }
 
 store.addEventListener("refused", ({ detail }) => {
-  const words = detail.status === 409 ? "This project was changed in another window. Here is what it is now; nothing was undone." : inSentences(detail);
+  const words = detail.status === 409 ? "This project was changed in another window. This is the current version; nothing was undone." : inSentences(detail);
   toast(words);
   announce(words);
 });
@@ -295,7 +295,7 @@ function toLibrary() {
 }
 function openStep(step) {
   panel.open();
-  // Where the panel is a sheet over the board, the picture it is about stays in sight above it.
+  // If the panel is a sheet over the board, its picture stays visible above it.
   if (matchMedia("(max-width: 61.99rem)").matches) board.cards[step].item.scrollIntoView({ block: "start", behavior: gliding() });
 }
 board.addEventListener("open", ({ detail }) => (carrying.held ? carrying.put(detail) : openStep(detail)));
@@ -350,7 +350,7 @@ function chord(event) {
 
 const inOffers = () => Boolean(document.activeElement?.closest("#offers"));
 
-/** What single keys do on the board and in the panel. */
+/** Single-key shortcuts of the board and the panel. */
 const SINGLE = {
   l: () => toggleLock(board.selected),
   L: () => lockOthers(board.selected),
@@ -386,7 +386,7 @@ function pickUpOrPut() {
   else if (store.step(board.selected).choice.chosen) carrying.take({ kind: "step", step: board.selected }, `the picture of step ${board.selected + 1}`);
 }
 
-/** Whether a key is meant for the step one is at: on its card, or nowhere, as right after loading. */
+/** Whether a key is meant for the selected step: on its card, or on nothing, as right after loading. */
 const onStep = (event) => event.target === document.body || Boolean(event.target.closest(".plate"));
 
 function arrows(event) {

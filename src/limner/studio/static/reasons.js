@@ -1,4 +1,4 @@
-// Why a step shows what it shows: a plain sentence, the chance that it fits, what speaks for it, the runners-up.
+// Reasons for a step's picture: a sentence, the probability that it fits, the evidence, and the runners-up.
 
 import { h } from "./dom.js";
 import { described, thumbnail } from "./pictures.js";
@@ -15,13 +15,13 @@ const LIKELY = [[0.8, "very likely"], [0.5, "likely"], [0.2, "unlikely"], [0, "v
 const RUNNERS_UP = 3;
 const said = (scale, value) => scale.find(([edge]) => value >= edge)[1];
 
-/** A chance in a word: "fits", "may fit" or "weak"; null where none is known. */
+/** A probability as a word: "fits", "may fit" or "weak"; null if unknown. */
 export const fit = (chance) => (typeof chance === "number" ? said(FITS, chance) : null);
 
-/** A chance in a word and, second to it, in percent; null where none is known. */
+/** A probability as a word and in percent; null if unknown. */
 const chanceLine = (chance) => fit(chance) && h("span", { class: "match" }, h("strong", {}, fit(chance)), " ", h("span", { class: "quiet small" }, `${percent(chance)} %`));
 
-/** The chance that a candidate fits its step; null for what was found by other words. */
+/** The probability that a candidate fits its step; null for results of another search. */
 export const chanceOf = (candidate) => (candidate.agreement === undefined ? null : chanceLine(candidate.probability));
 
 const VERDICTS = { fits: "fits this step", "may fit": "may fit this step", weak: "probably does not fit this step" };
@@ -29,10 +29,10 @@ const VERDICTS = { fits: "fits this step", "may fit": "may fit this step", weak:
 let unfolded = false;
 
 /**
- * The reasons of one step; numbers on relations behind “Numbers”.
+ * The reasons of one step; numbers on relations are behind “Numbers”.
  * @param {{choice: object, state: string}} step
- * @param {object} library as the server describes it
- * @param {(picture: object) => void} compare puts a picture beside the one that is shown
+ * @param {object} library as returned by the server
+ * @param {(picture: object) => void} compare shows a picture next to the step's
  */
 export function reasons({ choice, state }, library, compare) {
   const chosen = choice.chosen;
@@ -54,7 +54,7 @@ export function reasons({ choice, state }, library, compare) {
 }
 
 function verdict(chance, subject) {
-  return fit(chance) && h("p", { class: "verdict" }, `${subject} ${VERDICTS[fit(chance)]}. `, h("span", { class: "quiet small" }, `Chance: ${percent(chance)} %`), bar(chance));
+  return fit(chance) && h("p", { class: "verdict" }, `${subject} ${VERDICTS[fit(chance)]}. `, h("span", { class: "quiet small" }, `Probability: ${percent(chance)} %`), bar(chance));
 }
 
 function sentence(choice, state) {
@@ -63,7 +63,7 @@ function sentence(choice, state) {
   return choice.origin === "given" ? choice.reason : `${choice.chosen ? "Chosen from the library" : "Left blank"}. ${choice.reason}`;
 }
 
-/** By what the picture stands out among those of the library, a sentence for each rating. */
+/** The channels in which the picture stands out in the library, one sentence for each rating. */
 function ratings(channels, names) {
   const rated = Object.entries(channels).map(([channel, deviations]) => [said(RATINGS, deviations), names[channel] ?? channel]);
   return RATINGS.map(([, words]) => [words, rated.filter(([rating]) => rating === words).map(([, channel]) => channel)]).filter(([, by]) => by.length).map(([words, by]) => h("p", { class: "rating" }, `${words} ${by.join(", ")}.`));
@@ -98,7 +98,7 @@ function legend() {
   return h("div", { class: "looks" }, h("h3", {}, "Where the model looked in the text above"), h("ol", {}, STRENGTHS.map((words, at) => h("li", { class: `look${at + 1}` }, words))));
 }
 
-/** The runners-up, or what came nearest to a blank, as pictures that can be put beside the choice. */
+/** The runners-up, or the nearest pictures of a blank, which can be compared with the choice. */
 function rivals(choice, compare) {
   const others = (choice.runners_up ?? []).filter((candidate) => candidate.picture.id !== choice.chosen?.picture.id).slice(0, RUNNERS_UP);
   if (!others.length) return null;
@@ -112,11 +112,11 @@ function rival(other, compare) {
   return h("li", { class: "rival" }, open, h("p", {}, h("bdi", {}, described(other.picture)), chanceLine(other.probability, "")));
 }
 
-/** A chance as a whole number of percent. */
+/** A probability as a whole number of percent. */
 export const percent = (value) => (value < 0.01 ? "under 1" : value > 0.99 ? "over 99" : (100 * value).toFixed(0));
 
 /**
- * The text of a step in pieces, shaded by attention; words are found in order, and what lies between stays as it is.
+ * The text of a step in pieces shaded by attention; words are found in order, and the text between stays as it is.
  * @param {string} text
  * @param {Array<[string, number]>} attention
  * @returns {Array<Node|string>}

@@ -1,4 +1,4 @@
-// The projects there are: found by title, named anew, copied, thrown away and brought back.
+// The list of projects: filter, rename, copy, remove and restore.
 
 import { api, items, links } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -8,7 +8,7 @@ import { thumbnail } from "./pictures.js";
 const FEW = 5;
 let all = [];
 
-/** Fetch the projects and show them; also what lies in the trash. */
+/** Fetch and show the projects and the trash. */
 export async function listProjects() {
   try {
     all = items(await api.projects());
@@ -25,7 +25,7 @@ function draw() {
   const found = all.filter((project) => project.title.toLocaleLowerCase().includes(words));
   $("find").hidden = all.length <= FEW;
   put($("counted"), words && (found.length ? count(found.length, "project") : `No results for “${$("find").value.trim()}”`));
-  if (!all.length) put($("projects"), h("p", { class: "quiet" }, "Nothing yet. What you illustrate is kept here, and saved with every change."));
+  if (!all.length) put($("projects"), h("p", { class: "quiet" }, "Nothing yet. The texts that you illustrate appear here; every change is saved."));
   else put($("projects"), found.length > 0 && h("ul", { class: "projects" }, found.map(entry)));
 }
 
@@ -43,7 +43,7 @@ function entry(project) {
   );
 }
 
-/** Do something, show the projects as they are then, and say what went wrong where something did. */
+/** Run an action, then show the projects, and any error. */
 async function change(run) {
   let made;
   try {
@@ -81,11 +81,11 @@ async function duplicate(project, title) {
 
 function askToRemove(project, title) {
   openDialog("Remove this project?", (close) => [
-    h("p", {}, "“", h("bdi", {}, title), "” goes to the trash, from where it can be brought back. No picture is touched."),
+    h("p", {}, "“", h("bdi", {}, title), "” is moved to the trash, from which you can restore it. Your pictures are not affected."),
     h(
       "div",
       { class: "actions" },
-      button("Keep it", { on: { click: close } }),
+      button("Cancel", { on: { click: close } }),
       button("Remove", {
         kind: "main",
         on: {
@@ -111,7 +111,7 @@ async function openTrash() {
     return;
   }
   openDialog("Trash", (close) => [
-    h("p", { class: "quiet small" }, thrown.length ? "Removed projects, the last one first. They stay in this library’s folder of projects until you delete them there." : "The trash is empty."),
+    h("p", { class: "quiet small" }, thrown.length ? "Removed projects, most recent first. They stay in the library’s projects folder until you delete them there." : "The trash is empty."),
     h("ul", { class: "trash" }, thrown.map((one) => thrownAway(one, close))),
   ]);
 }

@@ -1,4 +1,4 @@
-// Several pictures of the library at once: keywords for all of them, and what a storyboard that one came from does with them.
+// Selection of several pictures in the library: keywords for all, and actions for the storyboard from which the user came.
 
 import { api, links } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -10,10 +10,10 @@ export class Selection extends EventTarget {
   #project = null;
 
   /**
-   * @param {HTMLElement} place of what can be done
-   * @param {HTMLButtonElement} control begins and ends selecting
+   * @param {HTMLElement} place container of the actions
+   * @param {HTMLButtonElement} control starts and ends selecting
    * @param {import("./wall.js").Wall} wall
-   * @param {() => boolean} writable whether words may be written
+   * @param {() => boolean} writable whether captions may be edited
    */
   constructor(place, control, wall, writable) {
     super();
@@ -22,7 +22,7 @@ export class Selection extends EventTarget {
     wall.addEventListener("selected", () => this.#show());
   }
 
-  /** The storyboard, and its step from 0, that pictures can be taken into. */
+  /** The storyboard, and its step from 0, to which pictures can be added. */
   into(project, step) {
     this.#project = { id: project, step };
   }
@@ -55,7 +55,7 @@ export class Selection extends EventTarget {
       const field = h("input", { type: "text", id: "several-keywords", dir: "auto", autocomplete: "off" });
       const trouble = h("div", { role: "status" });
       const save = h("button", { type: "submit", class: "button main" }, "Save");
-      const form = h("form", {}, h("div", { class: "field" }, h("label", { for: "several-keywords" }, "Keywords, with commas between them; what the pictures say already stays"), field), trouble, h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), save));
+      const form = h("form", {}, h("div", { class: "field" }, h("label", { for: "several-keywords" }, "Keywords, separated by commas; existing ones stay"), field), trouble, h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), save));
       form.addEventListener("submit", async (event) => {
         event.preventDefault();
         const added = field.value.split(",").map((word) => word.trim()).filter(Boolean);
@@ -82,17 +82,17 @@ export class Selection extends EventTarget {
   }
 
   #ban(pictures) {
-    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} not used in this project any more.`);
+    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
   }
 
   #add(pictures) {
     const { step } = this.#project;
-    // The first of a blank step is chosen; whatever stands there stays first.
+    // The first picture of a blank step is chosen; existing pictures stay first.
     const edits = pictures.map(({ id }, at) => (board) => ({ kind: at === 0 && !board.steps[step].chosen ? "choose" : "add-picture", step, picture: id }));
     return this.#edit(edits, `Added to step ${step + 1}.`);
   }
 
-  /** Make changes of the storyboard, one after the other. */
+  /** Make changes to the storyboard, one after the other. */
   async #edit(edits, done) {
     this.place.inert = true;
     try {

@@ -1,4 +1,4 @@
-// Two dialogs that concern the whole project: how pictures are chosen, and the text itself and how it is cut.
+// Two dialogs of the whole project: picture settings, and the text with its division into steps.
 
 import { openAgain } from "./again.js";
 import { openDialog } from "./dialogs.js";
@@ -10,11 +10,11 @@ import { importNotes } from "./texts.js";
 
 const POSITIONS = [
   ["cautious", "Cautious", "only pictures that probably fit; other steps stay blank"],
-  ["usual", "Usual", "a step stays blank where hardly anything fits"],
-  ["always", "Always show something", "at every step, marked where the picture is weak"],
+  ["usual", "Usual", "a step stays blank if hardly anything fits"],
+  ["always", "Always show something", "at every step; weak pictures are marked"],
 ];
 
-/** How pictures are chosen. */
+/** The picture settings. */
 export function openSettings(store) {
   if (document.querySelector("dialog[open]")) return;
   const options = store.project.options ?? {};
@@ -23,7 +23,7 @@ export function openSettings(store) {
   const repeats = h("input", { type: "checkbox", checked: Boolean(options.allow_repeats) });
   const stated = Boolean(store.library.calibrated);
   const threshold = store.board.threshold ?? 0;
-  const now = threshold > 0 && `In the last choice, steps stayed blank below a chance of ${percent(threshold)} %.`;
+  const now = threshold > 0 && `When pictures were last chosen, steps stayed blank below a probability of ${percent(threshold)} %.`;
   const replaced = own !== null && position === null && ` This project has a threshold of its own, ${percent(own)} %; a choice here replaces it.`;
   openDialog("Picture settings", (close) => {
     const form = h(
@@ -36,7 +36,7 @@ export function openSettings(store) {
         POSITIONS.map(([value, words, note]) => h("label", { class: "choice" }, h("input", { type: "radio", name: "show", value, checked: value === position }), h("span", {}, words, h("small", {}, note)))),
         (now || replaced) && h("p", { class: "quiet small" }, now, replaced),
       ),
-      h("label", { class: "choice" }, repeats, h("span", {}, "The same picture may appear twice")),
+      h("label", { class: "choice" }, repeats, h("span", {}, "Allow the same picture twice")),
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "See what would change")),
     );
     form.addEventListener("submit", (event) => {
@@ -51,7 +51,7 @@ export function openSettings(store) {
   });
 }
 
-/** Pictures that were barred, each with a way back. */
+/** Banned pictures, each with a button to allow it again. */
 function banned(store) {
   const ids = store.project.bans ?? [];
   if (!ids.length) return null;
@@ -60,7 +60,7 @@ function banned(store) {
     { class: "apart" },
     h("h3", {}, "Never used in this project; a click allows it again"),
     h("ul", { class: "banned" }, ids.map((id, at) => {
-      const item = h("li", {}, h("button", { type: "button", class: "offer", "aria-label": `Allow barred picture ${at + 1} again`, on: { click: async () => { if (await store.edit({ kind: "unban", picture: id })) item.remove(); } } }, thumbnail({ id, width: 96, height: 72 }, 128, { alt: "" })));
+      const item = h("li", {}, h("button", { type: "button", class: "offer", "aria-label": `Allow banned picture ${at + 1} again`, on: { click: async () => { if (await store.edit({ kind: "unban", picture: id })) item.remove(); } } }, thumbnail({ id, width: 96, height: 72 }, 128, { alt: "" })));
       return item;
     })),
   );
@@ -68,7 +68,7 @@ function banned(store) {
 
 const CUTS = [["", "step, as written"], ["heading", "heading"], ["paragraph", "paragraph"], ["sentence", "sentence"]];
 
-/** The text itself, and how it is cut into steps. */
+/** The text, and how it is divided into steps. */
 export function openText(store) {
   if (document.querySelector("dialog[open]")) return;
   const text = h("textarea", { rows: 16, id: "new-text", dir: "auto", class: "writing" });
@@ -94,8 +94,8 @@ export function openText(store) {
       const form = h(
         "form",
         {},
-        typed && h("p", { class: "warning", role: "status" }, "This is what you typed before and did not save."),
-        h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words stay keep their pictures; limner chooses for the new ones. A single step is quicker changed in its panel."), text),
+        typed && h("p", { class: "warning", role: "status" }, "This is unsaved text that you typed earlier."),
+        h("div", { class: "field" }, h("label", { for: "new-text" }, "Steps whose words do not change keep their pictures; limner chooses pictures for the others. To change a single step, use its panel."), text),
         h("div", { class: "cut" }, h("label", { for: "new-by" }, "One picture for each"), by),
         importNotes(store.project.notes),
         h("div", { class: "actions" }, discard, h("button", { type: "submit", class: "button main" }, "Illustrate again")),

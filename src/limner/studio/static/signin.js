@@ -1,10 +1,10 @@
-// The way back in where the studio was started again with another token; the page, and what it holds, stays.
+// Signing in again after the studio was restarted with another token; the page and its content stay.
 
 import { openDialog } from "./dialogs.js";
 import { button, h, problem, put } from "./dom.js";
 
 /**
- * Ask for the printed address.
+ * Ask for the printed URL.
  * @param {() => void} done called once the studio lets this browser in
  */
 export function openSignIn(done) {
@@ -15,8 +15,8 @@ export function openSignIn(done) {
     const form = h(
       "form",
       {},
-      h("p", {}, "The studio was started again with another token. Nothing on this page is lost."),
-      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Sign-in link, as the studio printed it when it started, or its token"), field),
+      h("p", {}, "The studio was restarted with another token. Nothing on this page is lost."),
+      h("div", { class: "field" }, h("label", { for: "sign-in" }, "Sign-in link that the studio printed when it started, or its token"), field),
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Sign in")),
     );
@@ -31,13 +31,13 @@ export function openSignIn(done) {
   field.focus();
 }
 
-/** Whether the studio takes a token; it then sets the cookie by which it knows this browser. */
+/** Whether the studio accepts a token; it then sets this browser's cookie. */
 async function accepted(words) {
   const given = words.match(/[?&]token=([^&#]+)/)?.[1];
   const token = given ? decodeURIComponent(given) : words;
   try {
     return (await fetch("/sign-in", { method: "POST", headers: { Authorization: `Bearer ${token}` } })).ok;
   } catch {
-    return false; // Not even a header can hold it.
+    return false; // A header cannot contain it.
   }
 }

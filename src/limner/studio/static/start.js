@@ -14,13 +14,13 @@ const KEPT = ["title", "text", "by", "format"];
 const DRAFT = "start";
 const FEW_NOTES = 3;
 let formatIsChosen = false;
-let opened = null; // what was read of a document: its words, its pictures and its notes
+let opened = null; // content of an opened document: its text, its pictures and its notes
 let opening = null;
 
-/** Whether the page holds the document that was opened, as it was read. */
+/** Whether the page still has the document's text as it was opened. */
 const isAsOpened = () => opened !== null && fields.text.value === opened.text && fields.format.value === opened.format && !fields.by.value;
 
-/** Keep what is on the page until its storyboard is there; with the job that makes it. */
+/** Keep the content of the page until its storyboard exists, with the job that creates it. */
 function remember(job = null) {
   const values = Object.fromEntries(KEPT.map((name) => [name, fields[name].value]));
   const own = isAsOpened() ? { given: opened.given, notes: opened.notes } : null;
@@ -33,7 +33,7 @@ function describeOpened() {
   if (!fields.text.value.trim()) opened = null;
   const pictures = Object.keys(opened?.given ?? {}).length;
   const kept = `${count(pictures, "picture")} of the document ${pictures === 1 ? "is" : "are"} in the library and will be kept.`;
-  const lost = "You changed the text or how it is cut: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
+  const lost = "You changed the text or how it is divided: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
   const notes = importNotes(opened?.notes);
   put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", { open: opened.notes.length <= FEW_NOTES }, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
 }
@@ -47,7 +47,7 @@ function restore() {
   describeOpened();
 }
 
-/** The text is in a project: the page is empty again, unless something else was typed meanwhile. */
+/** The text is in a project: clear the page, unless something else was typed in the meantime. */
 function finished(job) {
   if (draft(DRAFT)?.job !== job) return;
   keepDraft(DRAFT, null);
@@ -60,11 +60,11 @@ function trouble(error) {
   put($("trouble"), problem(error), way && button(way[0], { on: { click: way[1] } }));
 }
 
-/** A restart has ended a job; one that was begun here can be begun again. */
+/** A job ended by a restart; one that was started on this page can be started again. */
 function lost(job) {
   const own = draft(DRAFT)?.job === job;
   if (own) remember();
-  trouble({ status: own ? "lost" : "", title: "The studio was started again while it illustrated a text", message: own ? "nothing of that was kept; the text is still here." : "nothing of that was kept." });
+  trouble({ status: own ? "lost" : "", title: "The studio was restarted while it was illustrating a text", message: own ? "nothing was saved; the text is still here." : "nothing was saved." });
 }
 
 async function illustrate(event) {
@@ -96,7 +96,7 @@ async function illustrate(event) {
   go.textContent = "Illustrate";
 }
 
-/** Follow a text that is being illustrated; whoever began it here goes on to its storyboard. */
+/** Follow a text that is being illustrated; the page that started it then opens its storyboard. */
 async function watch(job, title, done) {
   const name = title ? ["Choosing pictures for ", h("bdi", {}, title)] : "Choosing pictures";
   const { element, show } = meter(job, name, { label: "Text read", stop: "Cancel", words: reading });
@@ -108,11 +108,11 @@ async function watch(job, title, done) {
     finished(job);
     done(state.project);
   } else if (state.state === "lost") lost(job);
-  else if (state.state === "cancelled") announce("Cancelled. Nothing was kept.");
+  else if (state.state === "cancelled") announce("Cancelled. Nothing was saved.");
   else put($("trouble"), problem({ title: "The text was not illustrated", message: state.message }));
 }
 
-/** What was begun before this page was loaded, in this window or in another. */
+/** Jobs started before this page was loaded, in this window or another one. */
 async function found() {
   try {
     const [job] = (await api.jobs()).filter((one) => one.kind === "project");
@@ -123,7 +123,7 @@ async function found() {
     if (state === "done") finished(own);
     if (state === "lost") lost(own);
   } catch {
-    // Whatever is wrong will be said of the projects.
+    // The list of projects reports any error.
   }
 }
 
@@ -179,7 +179,7 @@ async function describeShelf() {
   }
 }
 
-// Words may have been typed before this script ran.
+// Text may have been typed before this script ran.
 if (fields.text.value.trim() && fields.text.value !== draft(DRAFT)?.text) remember();
 else restore();
 $("new").addEventListener("submit", illustrate);

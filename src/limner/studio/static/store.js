@@ -1,21 +1,21 @@
-// The project as the server has it, and the edits on their way there. Nothing counts as saved before the server says so.
+// The project on the server, and the edits being sent. Nothing counts as saved until the server confirms it.
 
 import { api } from "./api.js";
 import { toast } from "./dom.js";
 import { draft, keepDraft } from "./drafts.js";
 
 const RETRY_MS = 3000;
-/** Answers that say that a change cannot be made at all; whatever else comes, it waits and can be sent again. */
+/** Statuses of changes that are impossible; after any other error, a change waits and can be sent again. */
 const IMPOSSIBLE = new Set([400, 413, 422]);
-/** Changes after which steps have other places: until they are made, no step can be named. */
+/** Changes that move steps: until they are made, no step can be addressed. */
 const RENUMBERING = new Set(["retext", "split", "merge", "remove", "insert-before", "insert-after", "move"]);
 const AFTERWARDS = { lock: "locked", choose: "locked", swap: "locked", blank: "blank", unlock: "free" };
 
 /**
  * A change that is not saved yet.
  * @typedef {{act: "edit"|"undo"|"redo", key: string, revision: number, edit?: object, draft?: string}} Waiting
- *   `revision` is the one that the user saw, `key` lets the server make it once however often it is sent, `draft`
- *   names what is dropped once it is saved.
+ * `revision` is the one that the user saw, `key` lets the server make the change only once, `draft` names
+ * the draft to delete when it is saved.
  * @typedef {"loading"|"saved"|"saving"|"unsaved"} Saving
  */
 export class Store extends EventTarget {
@@ -57,27 +57,27 @@ export class Store extends EventTarget {
     return new Map(this.board.steps.flatMap(at));
   }
 
-  /** Changes that are not saved yet, the oldest first. */
+  /** Unsaved changes, oldest first. */
   get waiting() {
     return this.#queue;
   }
 
-  /** Whether something has not reached the server yet. */
+  /** Whether anything has not reached the server yet. */
   get pending() {
     return this.#queue.length > 0;
   }
 
-  /** Whether steps are about to have other places. */
+  /** Whether a pending change will move steps. */
   get renumbering() {
     return this.#queue.some(({ edit }) => RENUMBERING.has(edit?.kind));
   }
 
-  /** The changes of a step that are not saved yet. */
+  /** The unsaved changes of a step. */
   changing(position) {
     return this.#queue.filter(({ edit }) => edit && [edit.step, edit.a, edit.b].includes(position));
   }
 
-  /** The state of a step once all that waits is saved. */
+  /** The state of a step once all pending changes are saved. */
   stateAfter(position) {
     const last = this.changing(position).map(({ edit }) => AFTERWARDS[edit.kind]).filter(Boolean).pop();
     return last ?? this.step(position).state;
@@ -92,23 +92,23 @@ export class Store extends EventTarget {
     this.#work();
   }
 
-  /** Fetch the project again where another window changed it. */
+  /** Fetch the project again if another window changed it. */
   async refresh() {
     if (this.pending || this.#working || !this.project) return;
     await this.#fetch();
   }
 
   /**
-   * Queue one edit; resolves with true once the server has kept it.
+   * Queue an edit; resolves with true once the server has saved it.
    * @param {object} edit
-   * @param {{draft?: string, revision?: number}} [options] a draft to drop then; the revision that the user saw,
+   * @param {{draft?: string, revision?: number}} [options] a draft to delete then; the revision that the user saw,
    *   unless it is the current one
    */
   edit(edit, { draft: name, revision } = {}) {
     return this.#push({ act: "edit", edit, draft: name, revision });
   }
 
-  /** Take the last change back; with a revision, that which made it, or nothing. */
+  /** Undo the last change; with a revision, only the change that created it. */
   undo(revision) {
     return this.project.can_undo || this.pending ? this.#push({ act: "undo", revision }) : Promise.resolve(false);
   }
@@ -117,13 +117,13 @@ export class Store extends EventTarget {
     return this.project.can_redo ? this.#push({ act: "redo" }) : Promise.resolve(false);
   }
 
-  /** Try what failed again, now. */
+  /** Retry failed changes now. */
   retry() {
     clearTimeout(this.#timer);
     this.#work();
   }
 
-  /** Make the changes on the project as it is now, whatever was changed elsewhere. */
+  /** Make the changes on the current project, whatever was changed elsewhere. */
   insist() {
     for (const one of this.#queue) {
       one.revision = this.project.revision;
@@ -132,12 +132,12 @@ export class Store extends EventTarget {
     this.retry();
   }
 
-  /** Wait until nothing is on its way. */
+  /** Wait until nothing is being sent. */
   async settled() {
     while (this.saving === "saving") await new Promise((resolve) => this.addEventListener("saving", resolve, { once: true }));
   }
 
-  /** Give up what is not saved. */
+  /** Discard unsaved changes. */
   discard() {
     if (this.#working) return;
     clearTimeout(this.#timer);
@@ -150,7 +150,7 @@ export class Store extends EventTarget {
     return `${this.id}.waiting`;
   }
 
-  /** Keep what waits in the browser, beside what another window of this project keeps. */
+  /** Store pending changes in the browser, next to those of other windows of this project. */
   #keep() {
     const others = (draft(this.#place) ?? []).filter(({ key }) => !this.#known.has(key));
     const all = [...others, ...this.#queue];
@@ -180,7 +180,7 @@ export class Store extends EventTarget {
 
   async #work() {
     if (this.#working) return;
-    // What somebody has to decide about stays until it is decided.
+    // A conflict stays until the user resolves it.
     if (this.saving === "unsaved" && this.problem?.status === 409 && this.#queue[0]?.revision !== this.project.revision) return;
     this.#working = true;
     clearTimeout(this.#timer);
@@ -191,7 +191,7 @@ export class Store extends EventTarget {
         const before = this.project;
         this.project = await this.#applied(await this.#send(first));
         this.#queue.shift();
-        // What was done meanwhile was done on what this change has made, if nothing else has come between.
+        // Later changes were made on the result of this one, unless others came in between.
         if (this.project.revision === first.revision + 1) for (const one of this.#queue) if (one.revision === first.revision) one.revision++;
         this.#keep();
         if (first.draft) keepDraft(first.draft, null);
@@ -216,7 +216,7 @@ export class Store extends EventTarget {
     this.#say("saved");
   }
 
-  /** The project after an answer: what an edit has changed where it is told against what is here, else all of it. */
+  /** The project after a response: changes applied to the current one if they refer to it, or else the whole project. */
   #applied(answer) {
     if (answer.since === undefined) return answer;
     return answer.since === this.project.revision ? applied(this.project, answer) : api.project(this.id);
@@ -241,7 +241,7 @@ export class Store extends EventTarget {
   }
 }
 
-/** A project with the changes of one answer; what has not changed is the very same object. */
+/** A project with the changes of one response; unchanged parts stay the same objects. */
 export function applied(project, { since, count, order, steps, text, story: told, threshold, settings, ...head }) {
   const places = order ?? Array.from({ length: count }, (_, place) => place);
   const at = (list) => places.map((place, position) => (place === null || place === position ? (list[place] ?? null) : { ...list[place], position }));
@@ -258,7 +258,7 @@ export function applied(project, { since, count, order, steps, text, story: told
   };
 }
 
-/** Say what the last change was, with a way to take it back as long as nothing has followed it. */
+/** Announce the last change, with an undo button until the next change. */
 export function undoable(store, words) {
   const { revision } = store.project;
   if (store.pending) return toast(words);

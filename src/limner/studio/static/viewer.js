@@ -1,4 +1,4 @@
-// One picture, large, with what is known about it, its words, and the pictures before and after it.
+// Large view of a picture, with its metadata and captions, and the previous and next picture.
 
 import { links } from "./api.js";
 import { openDialog } from "./dialogs.js";
@@ -14,11 +14,11 @@ const SWIPE_PX = 48;
  * @param {object} picture
  * @param {object} [more]
  * @param {(by: number) => Promise<object|null>} [more.step] the picture after (1) or before (-1); null at an end
- * @param {(picture: object) => void} [more.day] shows what was taken on the same day
- * @param {(picture: object) => void} [more.use] takes the picture
- * @param {(picture: object) => boolean} [more.used] whether it is taken already
- * @param {boolean} [more.writable] whether its words may be written
- * @param {(picture: object) => void} [more.written] told of a picture whose words have changed
+ * @param {(picture: object) => void} [more.day] shows the pictures of the same day
+ * @param {(picture: object) => void} [more.use] uses the picture
+ * @param {(picture: object) => boolean} [more.used] whether it is already used
+ * @param {boolean} [more.writable] whether its caption may be edited
+ * @param {(picture: object) => void} [more.written] called with a picture whose caption has changed
  * @returns {HTMLDialogElement}
  */
 export function openPicture(picture, { step, day, use, used, writable = false, written = () => {} } = {}) {
@@ -32,7 +32,7 @@ export function openPicture(picture, { step, day, use, used, writable = false, w
     const arrow = (by, look, words) => button(words, { look, bare: true, kind: `plain ${look}`, on: { click: () => turn(by) } });
     put(
       stage,
-      h("figure", {}, h("img", { draggable: "false", src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Picture before (←)"), arrow(1, "after", "Picture after (→)")]),
+      h("figure", {}, h("img", { draggable: "false", src: links.thumbnail(one.id, 1600), alt: described(one), width: width(one), height: height(one) }), gone(one), step && [arrow(-1, "before", "Previous picture (←)"), arrow(1, "after", "Next picture (→)")]),
       h(
         "div",
         { class: "known" },

@@ -1,5 +1,5 @@
-// A wall of any number of pictures: only the cells near the view exist, and only the pages they need are asked for.
-// A list in order of time has a heading for each month.
+// A grid of any number of pictures: only cells near the viewport exist, and only the pages that they need are loaded.
+// If sorted by time, it has a heading for each month.
 
 import { h, put } from "./dom.js";
 import { described, gone, shape, thumbnail } from "./pictures.js";
@@ -45,7 +45,7 @@ export class Wall extends EventTarget {
     place.addEventListener("keydown", (event) => this.#move(event));
   }
 
-  /** Start again from the first picture, after a filter or a change of the library. */
+  /** Start again from the first picture, after a change of the filters or the library. */
   async reset() {
     this.#asking.abort();
     this.#asking = new AbortController();
@@ -61,7 +61,7 @@ export class Wall extends EventTarget {
     this.#draw();
   }
 
-  /** The picture at a place, from 0; null where there is none. */
+  /** The picture at an index, from 0; null if there is none. */
   async at(index) {
     if (index < 0 || index >= this.total) return null;
     const number = Math.floor(index / PAGE);
@@ -74,12 +74,12 @@ export class Wall extends EventTarget {
     return null;
   }
 
-  /** Put the keyboard on a place, and the place in view. */
+  /** Focus an index, and scroll it into view. */
   focus(index) {
     return this.#goTo(index);
   }
 
-  /** A picture has other words now. */
+  /** Update a picture whose caption has changed. */
   replace(picture) {
     for (const [number, page] of this.#pages) {
       const place = page?.findIndex((one) => one.id === picture.id) ?? -1;
@@ -92,7 +92,7 @@ export class Wall extends EventTarget {
     }
   }
 
-  /** Whether a click selects a picture in place of opening it. */
+  /** Whether a click selects a picture instead of opening it. */
   set selecting(on) {
     this.picking = on;
     this.#last = null;
@@ -110,7 +110,7 @@ export class Wall extends EventTarget {
     else cell.removeAttribute("aria-pressed");
   }
 
-  /** Select a picture or let it go; with `through`, all from the one that was clicked before. */
+  /** Select or deselect a picture; with `through`, all from the one clicked before. */
   #select(index, through) {
     const on = !this.selected.has(this.#picture(index).id);
     const from = through && this.#last !== null ? this.#last : index;
@@ -141,7 +141,7 @@ export class Wall extends EventTarget {
     return { columns, wide, high, row, sections };
   }
 
-  /** Where a place is: its column, and how far down. */
+  /** Position of an index: its column, and its distance from the top. */
   #spot({ columns, row, sections }, index) {
     const { first, begin } = sections.findLast((section) => section.first <= index);
     return { column: (index - first) % columns, top: begin + Math.floor((index - first) / columns) * row };
@@ -195,7 +195,7 @@ export class Wall extends EventTarget {
     return Object.assign(open, { item, remove: () => item.remove() });
   }
 
-  /** Cells stay in reading order in the document, whatever order they came in. */
+  /** Cells are in reading order in the document, whatever order they were loaded in. */
   #insert(cell, index) {
     const after = [...this.place.children].find((other) => Number(other.dataset.index) > index);
     this.place.insertBefore(cell.item, after ?? null);
@@ -258,9 +258,9 @@ export class Wall extends EventTarget {
   }
 }
 
-/** "July 2023", or that nobody knows, above the pictures of a month. */
+/** "July 2023", or "Date unknown", above the pictures of a month. */
 function heading({ month, top, count }) {
-  const words = month ? new Date(`${month}-01T12:00:00`).toLocaleDateString("en", { month: "long", year: "numeric" }) : "Day not known";
+  const words = month ? new Date(`${month}-01T12:00:00`).toLocaleDateString("en", { month: "long", year: "numeric" }) : "Date unknown";
   const made = h("h2", {}, words, h("span", { class: "quiet numbers" }, ` ${count.toLocaleString("en")}`));
   made.style.transform = `translateY(${top}px)`;
   return made;

@@ -1,4 +1,4 @@
-// The words of the step one is at, changed in place, and the steps themselves: split, merged, added, moved, removed.
+// Text of the selected step, edited in place, and its steps: split, merged, added, moved, removed.
 
 import { announce, button, h, icon, put } from "./dom.js";
 import { drafts, keepDraft } from "./drafts.js";
@@ -89,7 +89,7 @@ export class Wording extends EventTarget {
     const idle = this.how === "reword" ? same(words, text) : !words.text.trim() && !words.title.trim();
     keepDraft(this.draft, idle ? null : { how: this.how, step: this.step, was: { text: text.text, title: text.title }, words });
     put(this.cancel, idle ? "Cancel" : "Discard");
-    this.cancel.title = idle ? "Leave the text as it is" : "Discard what you typed; Esc keeps it for later";
+    this.cancel.title = idle ? "Keep the text unchanged" : "Discard what you typed; Esc keeps it for later";
   }
 
   /** Open the field; `how` adds a step and names where. */
@@ -165,7 +165,7 @@ export class Wording extends EventTarget {
     const adds = how !== "reword";
     if (!this.field.value.trim()) {
       if (adds) return this.leave({ discard: true });
-      announce("A step needs words. To take it out, remove the step.");
+      announce("A step needs text. To delete it, remove the step.");
       return this.field.focus();
     }
     const written = adds ? { text: this.field.value.trim(), title: this.heading.value.trim() || null } : this.#written();
@@ -180,19 +180,19 @@ export class Wording extends EventTarget {
     const before = this.field.value.slice(0, this.field.selectionStart).replaceAll("\r\n", "\n").trimStart();
     const behind = this.field.value.slice(this.field.selectionStart);
     if (!before.trim() || !behind.trim()) {
-      announce("Put the cursor between the words where the step is to be split.");
+      announce("Put the cursor where the step is to be split.");
       return this.field.focus();
     }
     const written = this.#written();
     const saving = written ? this.store.edit({ kind: "reword", step, ...written }, { draft: this.draft }) : null;
     this.leave({ discard: !written });
     if (saving && !(await saving)) return;
-    if (await this.store.edit({ kind: "split", step, at: points(before) })) this.#said(`Step ${step + 1} is two steps now.`, step);
+    if (await this.store.edit({ kind: "split", step, at: points(before) })) this.#said(`Step ${step + 1} was split in two.`, step);
   }
 
   async merge() {
     const { step } = this;
-    if (step < this.store.board.steps.length - 1 && (await this.store.edit({ kind: "merge", step }))) this.#said(`Steps ${step + 1} and ${step + 2} are one now.`, step);
+    if (step < this.store.board.steps.length - 1 && (await this.store.edit({ kind: "merge", step }))) this.#said(`Steps ${step + 1} and ${step + 2} were merged.`, step);
   }
 
   async remove() {

@@ -1,12 +1,12 @@
-// The words of a picture: shown, and written anew. They are kept in the library; the picture stays as it is.
+// Captions and keywords of a picture: shown and edited. They are stored in the library; the file does not change.
 
 import { api } from "./api.js";
 import { announce, button, h, problem, put } from "./dom.js";
 
 /**
- * A part of a page with the words of a picture.
+ * Section of a page with a picture's captions.
  * @param {object} picture as in a list
- * @param {{writable: boolean, written: (picture: object) => void}} options `written` is told of the picture as it is now
+ * @param {{writable: boolean, written: (picture: object) => void}} options `written` is called with the changed picture
  */
 export function pictureWords(picture, { writable, written }) {
   const place = h("section", { class: "said", "aria-label": "Words" });
@@ -24,8 +24,8 @@ export function pictureWords(picture, { writable, written }) {
     const any = now.captions.length > 0;
     put(
       place,
-      any || now.keywords.length ? listed(captions, keywords, "Keywords") : h("p", { class: "quiet" }, "No words yet. Words help limner to find this picture, and describe it to those who cannot see it."),
-      edited && h("p", { class: "quiet small" }, "Written in the library, in place of what the file says."),
+      any || now.keywords.length ? listed(captions, keywords, "Keywords") : h("p", { class: "quiet" }, "No caption yet. A caption helps limner to find this picture, and describes it to people who cannot see it."),
+      edited && h("p", { class: "quiet small" }, "Stored in the library; replaces the file’s own words."),
       model && listed([model.sentence], model.keywords, "Keywords by the model"),
       model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
       coordinates && h("p", { class: "quiet small" }, `Taken at ${coordinates.map((degrees) => degrees.toFixed(5)).join(", ")}`),
@@ -61,11 +61,11 @@ export function pictureWords(picture, { writable, written }) {
     const form = h(
       "form",
       {},
-      h("div", { class: "field" }, h("label", { for: "own-captions" }, "What it shows; a line for each description, the best first"), captions),
-      h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, with commas between them"), keywords),
+      h("div", { class: "field" }, h("label", { for: "own-captions" }, "Captions, one per line, the best first"), captions),
+      h("div", { class: "field" }, h("label", { for: "own-keywords" }, "Keywords, separated by commas"), keywords),
       trouble,
       h("div", { class: "actions" }, button("Cancel", { on: { click: () => { show(known); place.querySelector("button").focus(); } } }), h("button", { type: "submit", class: "button main" }, "Save")),
-      known.edited && button(known.described ? "Discard your words" : "Use what the file says", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
+      known.edited && button(known.described ? "Discard your words" : "Use the file’s own words", { kind: "plain", on: { click: act(() => api.forgetWords(picture.id)) } }),
     );
     form.addEventListener("submit", act(() => api.writeWords(picture.id, body())));
     put(place, form);

@@ -123,8 +123,8 @@ def test_what_is_lost_is_listed(saved, tmp_path):
         "near-duplicate picture",
         "picture outside the folder of its page",
         "picture not there",
-        "picture on the web, not asked for",
-        "page: page that is there already",
+        "picture on the web, not requested",
+        "page: duplicate page",
     ):
         assert dropped[rule] == 1, rule
     assert dropped["words without any picture"] == 2
@@ -192,10 +192,10 @@ def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
     assert report["readers"]["recipeqa"] == 2
     assert report["pages"] == 9
     assert report["dropped"]["recipeqa: further questions about a recipe"] == 3
-    assert report["dropped"]["page: page that is there already"] == 1
+    assert report["dropped"]["page: duplicate page"] == 1
     assert report["dropped"]["picture not there"] == 1
     listed = [one for one in lines(to / "dropped.jsonl") if one["page"] == "recipeqa/leeks"]
-    assert [one["detail"] for one in listed] == ["leeks.html: page that is there already"]
+    assert [one["detail"] for one in listed] == ["leeks.html: duplicate page"]
     run(["data", "audit", "stories", "--annotations", str(to), "--split", "released", "--json"])
     assert json.loads(capsys.readouterr().out)
 

@@ -78,7 +78,7 @@ def test_refused_pages_and_pictures_are_not_asked_for_and_listed(server, tmp_pat
     assert "/drawn/leeks1.png" not in server.asked
     assert (report.recipes, report.segments) == (1, 2)
     assert report.dropped[f"page: {REFUSED}"] == 2
-    assert report.dropped[f"picture did not come: {REFUSED}"] == 1
+    assert report.dropped[f"picture not downloaded: {REFUSED}"] == 1
 
 
 @pytest.mark.parametrize(("status", "refusal"), [(404, ""), (403, ""), (503, UNREACHED), (429, UNREACHED)])

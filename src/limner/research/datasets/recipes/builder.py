@@ -40,7 +40,7 @@ from limner.transfer import Fetched, FetchSettings
 
 DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.json"
 MIN_SEGMENTS = 2
-NOT_FETCHED = "picture on the web, not asked for"
+NOT_FETCHED = "picture on the web, not requested"
 Bring = Callable[[Iterable[str], str], Mapping[str, Fetched]]
 """(URLs, their subfolder of ``fetched``) → URL → result of the download."""
 
@@ -268,7 +268,7 @@ def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
         if earlier is None and shared and 2 * shared.most_common(1)[0][1] >= len(steps):
             earlier = shared.most_common(1)[0][0]
         if earlier is not None:
-            twice[where] = f"{earlier}: page that is there already"
+            twice[where] = f"{earlier}: duplicate page"
         else:
             first |= {draft.id: where, draft.page_sha256: where}
             words |= dict.fromkeys(steps - words.keys(), where)
@@ -309,12 +309,12 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
     for url in remote:
         result = came.get(url)
         if result is None:
-            rule = "picture left for want of room" if url in online else NOT_FETCHED
+            rule = "picture not downloaded: size limit reached" if url in online else NOT_FETCHED
             judged[url] = Judged("", rule)
         elif result.state == "done":
             judged[url] = judge(str(to / "fetched" / "pictures" / result.name))
         else:
-            judged[url] = Judged("", f"picture did not come: {result.reason.partition(':')[0]}")
+            judged[url] = Judged("", f"picture not downloaded: {result.reason.partition(':')[0]}")
     return judged
 
 
@@ -354,7 +354,7 @@ def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
         if len(draft.segments) < MIN_SEGMENTS:
             rule = f"recipe with fewer than {MIN_SEGMENTS} segments"
         elif words in seen:
-            rule = "recipe that is there already"
+            rule = "duplicate recipe"
         if rule:
             draft.removed.append(LeftOut(rule, "\n\n".join(segment.text for segment in draft.segments)))
             draft.segments = []
@@ -447,7 +447,7 @@ def summary(report: BuildReport, to: Path) -> list[str]:
         f" {counted(report.pages, 'page')} in {to}",
         f"  {parts}",
         *(f"  {number:>6,}  read by: {reader}" for reader, number in report.readers.items()),
-        *(f"  {number:>6,}  pictures stand {order} their words" for order, number in report.orders.items()),
+        *(f"  {number:>6,}  pictures {order} their text" for order, number in report.orders.items()),
         *(f"  {number:>6,}  dropped: {rule}" for rule, number in report.dropped.items()),
         f"  {report.stripped:>6,}  boilerplate phrases removed (list {report.boilerplate_version})",
     ]
