@@ -119,7 +119,7 @@ def test_what_a_worker_was_given_that_died_is_done_by_another(cluster, pictures,
     mark = tmp_path / "died"
     report = fill(pictures, tmp_path / "lib", cluster, "dying", mark)
     assert mark.exists()
-    assert report["new"] == 167
+    assert report["new"] == 165
     assert content(PictureStore.open(tmp_path / "lib")) == local[0]
 
 
