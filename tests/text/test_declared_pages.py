@@ -263,6 +263,12 @@ def test_one_declared_step_that_the_page_shows_as_several_is_not_taken():
         "<p><picture><source srcset='a.jpg 1200w, b.jpg 300w'><img src='placeholder.gif'></picture></p>"
         "<p class='image-caption'>At the lake</p>",
         "<table><tr><td><img src='a.jpg'></td></tr><tr><td class='tr-caption'>At the lake</td></tr></table>",
+        '<p>[caption id="a_1" width="9"]<a href="b.jpg"><img src="a.jpg"></a> At the lake[/caption]</p>',
+        "<div class='thumb'><img src='a.jpg'><div class='thumbcaption'>At the lake</div></div>",
+        "<div class='imageblock'><div><img src='a.jpg'></div><div class='title'>At the lake</div></div>",
+        "<div class='figure'><img src='a.jpg'><p class='caption'><span class='caption-number'>At </span>"
+        "<span class='caption-text'>the lake</span></p></div>",
+        "<p><img src='a.jpg'></p><p><em>At the lake</em></p>",
     ],
 )
 def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
@@ -273,6 +279,22 @@ def test_a_caption_belongs_to_its_picture_and_is_no_step(shown):
     assert (picture.target, picture.alt, picture.caption) == ("a.jpg", "At the lake", "At the lake")
     assert reading.story.between == ()
     assert [one.text for one in reading.left_out if one.reason == "caption of a picture"] == ["At the lake"]
+
+
+@pytest.mark.parametrize(
+    ("words", "steps"), [("Figure 2: the mill", 1), ("Photos 3 and 4 show it", 2)], ids=["caption", "step"]
+)
+def test_a_paragraph_below_a_picture_is_its_caption_if_it_numbers_it(words, steps):
+    page = f"<main><p>We walked far.</p><p><img src='a.jpg'></p><p>{words}</p></main>"
+    story = parse_story_report(page, format="html").story
+    assert len(story.steps) == steps
+
+
+def test_a_caption_without_a_picture_is_not_called_one_of_a_picture():
+    figure = "<figure><blockquote>So it is.</blockquote><figcaption>Ada</figcaption></figure>"
+    page = f"<main><p>We swam.</p>{figure}</main>"
+    reading = parse_story_report(page, format="html")
+    assert [(one.reason, one.text) for one in reading.left_out] == [("caption", "Ada")]
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
         elif _types(thing) & _KINDS:
             found.append(_document(thing, base, headings))
     if any(not document.steps for document in found):
-        told.append("the page declares a recipe without steps (JSON-LD): it is cut by its text")
+        told.append("the page declares a recipe without steps (JSON-LD): its visible text is used")
     found = [document for document in found if document.steps]
     found = found or [_document(thing, base, headings) for thing in _marked_up(root)]
     if found:

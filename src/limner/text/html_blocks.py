@@ -53,7 +53,7 @@ def parse_tree(text: str, where: str) -> Element:
     Raises:
         DataError: the page is empty, exceeds a limit, or cannot be parsed.
     """
-    text = _NOT_XML.sub(" ", text)
+    text = _SHORTCODE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _NOT_XML.sub(" ", text))
     _check_attributes(text, where)
     # The text is already decoded: an encoding that it declares is ignored.
     parser = html.HTMLParser(encoding="utf-8", huge_tree=False, no_network=True, remove_comments=True)
@@ -129,7 +129,20 @@ _PLACEHOLDER = re.compile(r"placeholder|blank|spacer|lazy|load(?:ing|er)|spinner
 _PICTURE_FILE = re.compile(r"\S+\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S*)?", re.IGNORECASE)
 _LONGEST_ADDRESS = 2_000
 _FIGURE = re.compile(r"(?:abb(?:ildung)?|bild|fig(?:ur[ae]?)?|foto|photo|рис)\b\.?\s?\d+", re.IGNORECASE)
-_CAPTION_NAME = re.compile(r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?", re.IGNORECASE)
+_FIGURE_LINE = re.compile(rf"(?:{_FIGURE.pattern})\s?(?:[-–—.:]|$)", re.IGNORECASE)
+_CAPTION_NAME = re.compile(
+    r"(?:(?:\w|(?<=\w)-){2,}(?<=\w[-_]))?caption(?:[-_]text)?|thumbcaption|gallerytext"
+    r"|(?:foto|image|img|photo|picture)[-_]?credits?",
+    re.IGNORECASE,
+)
+_FIGURE_NAMES = frozenset({"figure", "imageblock"})
+"""Classes of the element around a picture and its title, in DocBook and AsciiDoc."""
+_SHORTCODE = re.compile(
+    r"\[caption\b[^][]{0,500}\]\s*((?:<a\b[^>]{0,2000}>\s*)?<img\b[^>]{0,5000}>(?:\s*</a>)?)"
+    r"([^][]{0,5000})\[/caption\]",
+    re.IGNORECASE,
+)
+"""A picture and its caption as WordPress stores them, which an export may contain."""
 # Placeholders for <br>, a picture and a small picture until white space is collapsed; no text here contains
 # them.
 _LINE, _PICTURE, _ICON = "\0", "\1", "\2"
@@ -264,7 +277,7 @@ class _Walk:
             self.fallback(node)
         elif tag == "br":
             self.words.append(_LINE)
-        elif (caption := _is_caption(node, tag)) or tag in _BLOCK_LEVEL:
+        elif (caption := not self.caption and _is_caption(node, tag)) or tag in _BLOCK_LEVEL:
             self.flush()
             outer = self.card, self.caption, self.quoted, self.aside, self.lines
             self.card, self.caption = self.cards.get(node, self.card), self.caption or caption
@@ -448,17 +461,35 @@ def _is_captioned(table: Element) -> bool:
 
 
 def _is_caption(node: Element, tag: str) -> bool:
-    """Whether an element is a caption: named so, or a paragraph of emphasised text around a picture."""
+    """Whether an element is a caption: named so, or emphasised or numbered text around or below a picture."""
     if tag == "figcaption":
         return True
-    if tag == "td" and _FIGURE.match(collapse("".join(node.itertext()))):
-        return next(node.iter(*PICTURES), None) is None
-    if any(map(_CAPTION_NAME.fullmatch, (node.get("class") or "").split())):
-        return next(node.iter(*PICTURES), None) is None
-    if tag != "p" or next(node.iter(*PICTURES), None) is None:
+    names, around = _names_of(node), node.getparent()
+    titles = "title" in names and around is not None and not _FIGURE_NAMES.isdisjoint(_names_of(around))
+    if titles or any(map(_CAPTION_NAME.fullmatch, names)):
+        return not _shows(node)
+    if tag == "td":
+        return _FIGURE.match(collapse("".join(node.itertext()))) is not None and not _shows(node)
+    if tag != "p" or not (_shows(node) or _is_below_picture(node)):
         return False
     emphasised = sum(letters(inner) for inner in node if inner.tag in {"em", "i", "small"})
-    return emphasised > 0 and emphasised == letters(node)
+    numbered = not _shows(node) and _FIGURE_LINE.match(collapse("".join(node.itertext()))) is not None
+    return numbered or 0 < emphasised == letters(node)
+
+
+def _shows(node: Element) -> bool:
+    return next(node.iter(*PICTURES), None) is not None
+
+
+def _names_of(node: Element) -> list[str]:
+    return (node.get("class") or "").split()
+
+
+def _is_below_picture(node: Element) -> bool:
+    """Whether a paragraph follows one that contains only a picture."""
+    above = node.getprevious()
+    alone = above is not None and above.tag == "p" and _shows(above)
+    return alone and not letters(above) and not (above.tail or "").strip()
 
 
 def _item_text(blocks: list[Block]) -> str:

@@ -273,7 +273,11 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
         result = _by_unit(split_sections(blocks), by, where)
     if not result.drafts:
         raise DataError(f"{where}: no step found (no words outside markup); expected a text with words in it")
-    result.left_out += [LeftOut("caption of a picture", block.text) for block in every if block.caption]
+    result.left_out += [
+        LeftOut("caption of a picture" if block.taken else "caption", block.text)
+        for block in every
+        if block.caption
+    ]
     result.left_out += [LeftOut("footnote", block.text) for block in every if block.aside == "footnote"]
     result.left_out = [one for one in result.left_out if one.text or one.pictures]
     # Pictures without any text, such as a banner above the first paragraph.
