@@ -1,7 +1,7 @@
 """Exports of a storyboard: one function, with the format given by the file's extension, and its options.
 
 The options of content, layout, pages and pictures are the same for every format; the layouts of each format
-are listed here. Every exporter checks and writes its file through this module, so none can leave half a file
+are listed here. Every exporter checks and writes its file through this module, so none can leave an incomplete file
 or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
 """
 
@@ -51,10 +51,10 @@ PAGE_WORDS = 70
 """Mean number of words of a step up to which a text without headings reads as a picture book."""
 
 FEW_STEPS = 6
-"""Steps of a recipe up to which pictures have half of the page's width, and more than a third beyond."""
+"""Number of steps of a recipe up to which pictures have half of the page's width; beyond, more than a third."""
 
 DPI = 220
-"""Dots per inch at which a picture is printed: as fine as paper shows a photograph."""
+"""Resolution in dots per inch at which pictures are printed: enough for a photograph on paper."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class Plan:
 
 
 def picture_share(story: Story) -> float:
-    """The share of a page's width that pictures have beside the steps of a recipe."""
+    """Share of a page's width for pictures next to the steps of a recipe."""
     return 0.5 if len(story.steps) <= FEW_STEPS else 0.37
 
 
