@@ -1,8 +1,8 @@
 """Exports of a storyboard: one function, with the format given by the file's extension, and its options.
 
 The options of content, layout, pages and pictures are the same for every format; the layouts of each format
-are listed here. Every exporter checks and writes its file through this module, so none can leave an incomplete file
-or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
+are listed here. Every exporter checks and writes its file through this module, so none can leave an incomplete
+file or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
 """
 
 import io
@@ -51,7 +51,7 @@ PAGE_WORDS = 70
 """Mean number of words of a step up to which a text without headings reads as a picture book."""
 
 FEW_STEPS = 6
-"""Number of steps of a recipe up to which pictures have half of the page's width; beyond, more than a third."""
+"""Number of steps of a recipe up to which pictures have half of the page's width; beyond, over a third."""
 
 DPI = 220
 """Resolution in dots per inch at which pictures are printed: enough for a photograph on paper."""
