@@ -1,8 +1,8 @@
 """Exports of a storyboard: one function, with the format given by the file's extension, and its options.
 
 The options of content, layout, pages and pictures are the same for every format; the layouts of each format
-are listed here. Every exporter checks and writes its file through this module, so none can leave an incomplete
-file or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
+are listed here. Every exporter checks and writes its file through this module, so none can leave a
+partial file or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
 """
 
 import io
