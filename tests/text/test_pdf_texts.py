@@ -55,6 +55,14 @@ def test_a_pdf_is_the_text_that_it_was_made_from(tmp_path):
     assert {"Manual of the pump", "Page 1", "Page 2"} <= beside
 
 
+def test_what_a_browser_prints_around_its_only_page_is_no_step(tmp_path):
+    edges = "header: [11/28/26, 9:05 AM Soup], footer: [https:\\/\\/a.example/soup 1/1]"
+    source = f"#set page({edges})\nPeel 1/2 of an onion, and fry it."
+    reading = read_story_report(made(tmp_path / "a.pdf", source))
+    assert [step.text for step in reading.story.steps] == ["Peel 1/2 of an onion, and fry it."]
+    assert [one.text[:8] for one in reading.left_out] == ["11/28/26", "https://"]
+
+
 def test_numbered_paragraphs_are_steps(tmp_path):
     source = "#set page(height: 60mm)\n1. Peel them.\n\n2. Fry them.\n\n3. Eat them."
     story = read_story_report(made(tmp_path / "a.pdf", source)).story

@@ -56,6 +56,13 @@ _COMPOUND = re.compile(r"\w+-\w+")
 _LONGEST_HEADING = 200
 _Box = tuple[float, float, float, float]
 """Left, bottom, right and top, in points."""
+_PRINTED = re.compile(
+    r"(?:\w+\.? )?\d{1,4} ?(?:/|of|von|de|di|sur|из) ?\d{1,4}"
+    r"|(?:https?|file)://\S+ \d{1,4}/\d{1,4}"
+    r"|\d{1,4}[./-]\d{1,2}[./-]\d{2,4},? \d{1,2}:\d{2}.*",
+    re.IGNORECASE,
+)
+"""Page 1 of 2, and what browsers print above and below a page: date and title, address and page number."""
 _EDGES = 3
 """Number of lines at the top and bottom of a page that may not belong to its text."""
 
@@ -293,6 +300,7 @@ def _without_edges(pages: list[list[_Line]], document: Document, title: str) -> 
                 words = line.text.removeprefix(title).strip() if title and place else line.text
                 alone = words.isdecimal() and int(words) == place + 1 and len(pages) > 1
                 roman = bool(_ROMAN.fullmatch(line.text)) and len(pages) > 2
+                alone = alone or _PRINTED.fullmatch(line.text) is not None
                 is_beside = at_same_height >= numbers or repeated[_key(line, at)] >= most
                 if not (is_beside or alone or roman):
                     break
