@@ -24,7 +24,7 @@ from limner.match.illustrator import Illustrator, kept
 from limner.match.languages import language_of_query, languages_of_story, unread
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
-from limner.store.library import FolderHome, LibrarySummary, PictureStore
+from limner.store.library import FolderHome, PictureStore
 from limner.store.search import Channel, EncodedChannel
 from limner.store.store import Settings, SpaceInfo, TableState
 from limner.store.vectors import Gallery
@@ -160,21 +160,9 @@ class JobLibrary(PictureStore):
         held = self._gallery
         return Gallery(held.ids, held.groups, {name: held.space(name) for name in spaces})
 
-    def summary(self) -> LibrarySummary:
-        """Counts, as of a library with a file for every picture."""
-        held = self._gallery
-        vectors = {name: int(held.space(name).present.sum()) for name in self.settings.spaces}
-        return LibrarySummary(
-            pictures=len(held),
-            files=len(held),
-            skipped=0,
-            deleted=0,
-            duplicates=0,
-            captioned=vectors.get("captions", 0),
-            spaces=self.settings.spaces,
-            vectors=vectors,
-            sources=(),
-        )
+    def vectors(self) -> dict[str, int]:
+        """Number of vectors by vector space."""
+        return {name: int(self._gallery.space(name).present.sum()) for name in self.settings.spaces}
 
 
 class Desk:
@@ -195,7 +183,7 @@ class Desk:
 
     def channels(self, library: JobLibrary) -> tuple[Channel, ...]:
         """Those that limner takes for a library with these spaces, their encoders with a memory."""
-        held = tuple(name for name, count in library.summary().vectors.items() if count)
+        held = tuple(name for name, count in library.vectors().items() if count)
         if held not in self._channels:
             found = channels_of(library, ())
             self._channels[held] = tuple(replace(one, encoder=self._kept(one.encoder)) for one in found)

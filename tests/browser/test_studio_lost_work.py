@@ -95,7 +95,7 @@ def test_a_text_whose_job_a_restart_has_ended_is_started_again(start, visit, por
         page.click("#go")
         page.locator("#working progress[max]").wait_for()
     with start():
-        page.locator("#trouble .problem", has_text="started again").wait_for()
+        page.locator("#trouble .problem", has_text="was restarted").wait_for()
         page.get_by_role("button", name="Start again").click()
         page.wait_for_selector(".step .plate")
         page.click(".bar .mark")

@@ -30,7 +30,7 @@ def test_ask_for_a_relation_and_see_why(storyboard, model_studio: str) -> None:
     expect(page.locator("#relation")).to_have_value(asked)
 
     page.click("#tab-reasons")
-    expect(page.locator("#page-reasons")).not_to_contain_text("Chance")  # none was fitted for a run
+    expect(page.locator("#page-reasons")).not_to_contain_text("Probability")  # none was fitted for a run
     expect(page.locator(".fitting:visible")).to_have_count(0)
     step = told["board"]["steps"][0]
     rows = page.locator("table.relations tr").all_inner_texts()

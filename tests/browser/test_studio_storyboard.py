@@ -402,7 +402,7 @@ def test_reasons_are_words_and_chances(storyboard) -> None:
     chosen, reasons = step["chosen"], page.locator("#page-reasons")
     expect(reasons.locator(".sentence")).to_contain_text(step["reason"])
     expect(reasons.locator(".verdict")).to_contain_text(re.compile("^The picture (probably|may|fits) "))
-    expect(reasons.locator(".verdict .quiet")).to_have_text(f"Chance: {percent(step['probability'])} %")
+    expect(reasons.locator(".verdict .quiet")).to_have_text(f"Probability: {percent(step['probability'])} %")
     assert reasons.locator(".verdict .bar-line span").bounding_box()["width"] > 0
     assert not re.search(r"\d[.,]\d|odds|logarithm|nats", reasons.locator(".reasons").inner_text())
     ratings = reasons.locator(".rating").all_inner_texts()

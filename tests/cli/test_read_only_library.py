@@ -105,6 +105,8 @@ def test_the_studio_works_says_so_once_and_keeps_projects_elsewhere(library, tmp
         bound.listener.close()
 
     monkeypatch.setattr("limner.studio.app.serve", serve)
+    # Imports of another thread change for a moment which warnings are shown.
+    monkeypatch.setattr("limner.studio.app._warm", lambda engine: None)
     assert limner(["studio", "--library", str(library), "--port", "0", "--no-browser"]) == 0
     told = capsys.readouterr().err
     assert told.count(SAID) == 1

@@ -203,10 +203,11 @@ def test_sentence_files_are_checked(tmp_path):
     with pytest.raises(CheckpointError, match=r"config\.json"):
         read_sentence_files(tmp_path)
     put(tmp_path, "config.json", b'{"num_attention_heads": 12}')
-    save_file({"a": torch.ones(1)}, tmp_path / "model.safetensors")
+    words = "embeddings.word_embeddings.weight"
+    save_file({words: torch.ones(1, 2)}, tmp_path / "model.safetensors")
     files = read_sentence_files(tmp_path)
-    assert (files.heads, list(files.state)) == (12, ["a"])
-    np.testing.assert_array_equal(files.state["a"], [1])
+    assert (files.heads, list(files.state)) == (12, [words])
+    np.testing.assert_array_equal(files.words, [[1, 1]])
 
 
 def test_a_parameter_is_read_and_checked_when_it_is_asked_for(tmp_path):

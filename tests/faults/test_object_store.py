@@ -87,7 +87,7 @@ def test_one_request_that_fails_changes_nothing(store, fill, undisturbed, fault,
         assert left(library) == undisturbed["due"], moment
 
 
-GONE = re.compile(r"^s3://.*: the object store at .* does not answer; check")
+GONE = re.compile(r"^s3://.*: the object store at .* does not respond; check")
 
 
 @some

@@ -201,7 +201,7 @@ def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, tmp_path, capsy
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{free.getsockname()[1]}")
-        assert "does not answer; check the network" in said("search", "goat", *lib)
+        assert "does not respond; check the network" in said("search", "goat", *lib)
 
 
 @pytest.mark.slow

@@ -351,7 +351,7 @@ def test_what_is_missing_is_said(tmp_path, graphs):
     rows = corpus()
     with pytest.raises(ConfigError, match="limner scenes"):
         task(rows)
-    with pytest.raises(ConfigError, match="encoder of sentences"):
+    with pytest.raises(ConfigError, match="sentence encoder"):
         prepare(gsda.SYSTEM, config("graph=off"), rows)
     with pytest.raises(ConfigError, match="leave one of the two out"):
         config("graph=off", "graphs=file.jsonl")

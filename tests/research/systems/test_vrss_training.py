@@ -180,7 +180,7 @@ def test_what_does_not_fit_is_said(tmp_path):
         prepare(config(), corpus_of(PairSet("made", (), data.pairs), grids))
     with pytest.raises(ConfigError, match="anchor"):
         config("anchor=none")
-    with pytest.raises(ConfigError, match="sentences"):
+    with pytest.raises(ConfigError, match="sentence encoder"):
         prepare(config("model.text=sentences"), corpus(8))
     rows = corpus(8)
     loop(config("loop.epochs=1"), rows, tmp_path).fit()

@@ -52,7 +52,7 @@ async function long(path, body, fetched) {
   if (state.state === "done") return fetched();
   if (state.state === "cancelled") throw new Problem(400, "Cancelled", "Nothing was changed.");
   // Jobs ended by a restart are started again; failed ones may be.
-  throw state.state === "lost" ? new Problem(0, "The studio was started again", state.message) : new Problem(500, "That was not done", state.message);
+  throw state.state === "lost" ? new Problem(0, "The studio was restarted", state.message) : new Problem(500, "That was not done", state.message);
 }
 
 const query = (values) => {

@@ -18,7 +18,7 @@ class Compare {
     this.box = openDialog("Compare", () => [this.words, this.row, this.strip], { kind: "compare" });
     this.title = this.box.querySelector("h2");
     const turn = (by, look, words) => button(words, { look, bare: true, kind: "plain", on: { click: () => this.#turn(by) } });
-    this.steering = [turn(-1, "before", "Step before (Page Up)"), turn(1, "after", "Step after (Page Down)")];
+    this.steering = [turn(-1, "before", "Previous step (Page Up)"), turn(1, "after", "Next step (Page Down)")];
     this.box.querySelector("header .button").before(h("div", { class: "steering" }, this.steering));
     const draw = () => this.#draw();
     panel.offers.addEventListener("loaded", draw);

@@ -18,7 +18,7 @@ export function pictureWords(picture, { writable, written }) {
   ];
 
   const show = ({ now, stated, edited, described, coordinates }) => {
-    // What a model says counts unless the user wrote; it is shown apart from what the file says.
+    // A model's caption counts unless the user wrote one; it is shown separately from the file's.
     const model = edited ? null : described;
     const { captions, keywords } = model ? stated : now;
     const any = now.captions.length > 0;
@@ -29,7 +29,7 @@ export function pictureWords(picture, { writable, written }) {
       model && listed([model.sentence], model.keywords, "Keywords by the model"),
       model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
       coordinates && h("p", { class: "quiet small" }, `Taken at ${coordinates.map((degrees) => degrees.toFixed(5)).join(", ")}`),
-      writable && button(any ? "Change the words" : "Add words", { look: "text", on: { click: edit } }),
+      writable && button(any ? "Edit the caption" : "Add a caption", { look: "text", on: { click: edit } }),
     );
   };
 
