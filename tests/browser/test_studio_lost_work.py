@@ -181,6 +181,8 @@ def test_two_windows_meet_only_where_they_change_the_same_step(storyboard, visit
     page.locator(".plate").nth(2).focus()
     page.keyboard.press("l")  # the third step, which is the second one now
     expect(page.locator(".step")).to_have_count(2)
+    page.wait_for_selector(".step[data-step='1'][data-state=locked]")
+    saved(page)
     assert state(page, 1) == "locked"
 
     other.reload()

@@ -317,3 +317,10 @@ def test_a_text_of_another_format_has_no_source() -> None:
     story = parse_story_report("One fox.\n\nTwo.", format="plain").story
     assert story.markdown == ""
     assert revised_source(Revision(story)) is None
+
+
+def test_a_picture_above_markup_of_a_template_is_found_again():
+    """Nothing is shown of the markup, and yet it would be of the picture's paragraph."""
+    source = "```\nrun it\n```\n{% endfor %}\n"
+    made = with_inserted(source, [((0, 3), "![x](out_pictures/01-a-abace56e.jpg)")], "x")
+    assert without_inserted(made, "x") == (source, 1)
