@@ -10,6 +10,8 @@ Needs no data and no weight files: networks are random, pictures drawn or noise.
 
 import argparse
 import json
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -224,6 +226,29 @@ def trained(device: str, *, quick: bool) -> Iterator[Row]:
     )
 
 
+def several(device: str, *, quick: bool) -> Iterator[Row]:
+    """Two processes by torchrun: nccl on cards, gloo on the CPU."""
+    cards = torch.cuda.device_count() if device.startswith("cuda") else 0
+    if quick or cards == 1:
+        yield "two processes", "not run: one card" if cards else "not run: --quick"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["--standalone", "--nproc-per-node", "2", "-m", "limner", "train"]
+        words += [str(CONFIGS / "complementary" / "vse++.toml"), "--data", "picturebook", "--smoke"]
+        words += ["--to", f"{folder}/run", "--device", "cuda" if cards else "cpu"]
+        done = subprocess.run(
+            [sys.executable, "-m", "torch.distributed.run", *words],
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    yield (
+        f"two processes, {'nccl' if cards else 'gloo'}",
+        "trained" if done.returncode == 0 else f"FAILED: {last}",
+    )
+
+
 def peak(device: str) -> Row:
     """Most memory that was ever in use."""
     if device.startswith("cuda"):
@@ -240,6 +265,7 @@ def check(device: str, *, quick: bool) -> Iterator[Row]:
     for precision in ("float32",) if quick else ("float32", "bfloat16", "float16"):
         yield from resumed(device, precision)
     yield from trained(device, quick=quick)
+    yield from several(device, quick=quick)
     yield peak(device)
 
 

@@ -320,7 +320,7 @@ def test_a_text_of_another_format_has_no_source() -> None:
 
 
 def test_a_picture_above_markup_of_a_template_is_found_again():
-    """Nothing is shown of the markup, and yet it would be of the picture's paragraph."""
+    """A line of template markup renders as nothing, but would continue the picture's paragraph."""
     source = "```\nrun it\n```\n{% endfor %}\n"
     made = with_inserted(source, [((0, 3), "![x](out_pictures/01-a-abace56e.jpg)")], "x")
     assert without_inserted(made, "x") == (source, 1)

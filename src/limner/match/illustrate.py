@@ -460,9 +460,8 @@ def _of_step(
         *weighed.nearby,
         *weighed.banned.tolist(),
     }:
-        there[0, column] = pool.found[
-            step, column
-        ]  # the step's own picture is not a candidate only for being shown
+        # the step's own picture is not a candidate only for being shown
+        there[0, column] = pool.found[step, column]
     beside = shown.union(weighed.nearby)
     odds = weighed.odds if beside or len(weighed.banned) else weighed.freely
     row = replace(

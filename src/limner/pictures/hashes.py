@@ -147,9 +147,8 @@ def near_groups(
         left, right = (ends[np.isin(frames, telling).all(axis=0)] for ends in frames)
         near = np.bitwise_count(hashes[left] ^ hashes[right]) <= FRAME_BITS
         left, right = left[near], right[near]
-        series = np.isin(left, right) | np.isin(
-            right, left
-        )  # two different drawings may be as similar; three rarely are
+        # two different drawings may be as similar; three rarely are
+        series = np.isin(left, right) | np.isin(right, left)
         left, right = (labels[np.searchsorted(telling, ends[series])] for ends in (left, right))
         labels = _linked(labels, [(left, right)])
     lowest = np.full(len(telling), len(hashes), dtype=np.int64)

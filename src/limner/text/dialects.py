@@ -436,9 +436,8 @@ def _titled(token: Token, lines: Sequence[str]) -> list[Token]:
     if (found := _CONTAINED.match(token.info)) is None:
         return [token, *_named(token)]
     end = token.map[1] if token.map is not None else len(lines)
-    if any(
-        ":::" in line for line in lines[end : end + 1]
-    ):  # a container without an end extends to the end of the text
+    # a container without an end extends to the end of the text
+    if any(":::" in line for line in lines[end : end + 1]):
         token.attrSet(ASIDE, "callout")
     title = found[2].strip("[]\"' ") or found[1].capitalize()
     words = Token("inline", "", 0, content=f"**{title}**", children=[], level=token.level + 2)

@@ -302,6 +302,6 @@ def _goes_on(following: Sequence[str]) -> bool:
     """Whether a paragraph that ends just before a line would continue in it."""
     line = "".join(following).strip(" \t>\r\n")
     joined, apart = (_NUMBERS.sub("", parser().render(f"x{gap}{line}")) for gap in ("\n", "\n\n"))
-    # markup of templates is of a paragraph, though nothing of it is shown
+    # a line of template markup continues a paragraph, although it renders as nothing
     lines = next((token.map for token in parser().parse(f"x\n{line}") if token.map), None)
     return bool(line) and (joined != apart or lines == [0, 2])
