@@ -54,7 +54,9 @@ def test_refusals_are_one_line_and_a_status(library, server, capsys, monkeypatch
         assert len(err.splitlines()) == 1
         return status, out, err
 
-    assert refused() == (2, "", refused()[2])
+    status, out, err = refused()
+    assert (status, out) == (2, "")
+    assert "name --endpoint and --model" in err
     assert refused("--endpoint", "http://192.0.2.1/v1")[:2] == (2, "")
     assert refused("--endpoint", server.endpoint, "--remove")[:2] == (2, "")
     assert refused("--endpoint", server.endpoint, "--limit", "0")[:2] == (2, "")

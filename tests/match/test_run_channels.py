@@ -184,6 +184,18 @@ def test_a_relation_adds_its_term_to_every_score_and_moves_the_choice(library, d
     assert sums[0] < sums[2]
 
 
+def test_what_a_run_offers_for_a_step_leaves_the_others_as_they_are(library, drawings_run):
+    illustrator = Illustrator(PictureStore.open(library), model=Run.for_library(drawings_run))
+    story = parse_story_report("\n\n".join(TEXTS), format="plain").story
+    options = illustrator.options({"runners_up": 99})
+    ranked = illustrator.board(story, options).steps[1]
+    best, *others = [one.picture.id for one in (ranked.chosen, *ranked.runners_up)]
+    shown = dict(enumerate(others[-3:]))
+    offered = [one.picture.id for one in illustrator.offers(story, options, shown, 1)]
+    assert offered[0] == best
+    assert {shown[0], shown[2]}.isdisjoint(offered[:1])
+
+
 def test_the_page_shows_relations_and_marks_the_words(library, text, drawings_run, tmp_path, capsys):
     out = tmp_path / "tale.html"
     assert illustrated(library, text, out, "--model", str(drawings_run), "--with-reasons") == 0

@@ -313,9 +313,11 @@ def test_a_jpeg_that_lacks_only_its_end_is_read_with_a_note(progressive):
         decode(whole[:-200])
 
 
-def test_a_hole_of_zeros_in_a_jpeg_is_noted():
+@pytest.mark.parametrize("mode", ["RGB", "L"])
+def test_a_hole_of_zeros_in_a_jpeg_is_noted(mode):
     rng = np.random.default_rng(0)
-    whole = encoded(Image.fromarray(rng.integers(0, 255, (300, 300, 3), dtype=np.uint8)), "JPEG", quality=95)
+    image = Image.fromarray(rng.integers(0, 255, (300, 300, 3), dtype=np.uint8)).convert(mode)
+    whole = encoded(image, "JPEG", quality=95)
     noted()
     decode(whole)
     assert noted() == ()
