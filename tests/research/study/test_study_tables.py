@@ -100,6 +100,14 @@ def test_relations_are_corrected_together_and_summed():
     assert strata["all"].sign.wins == 16
 
 
+def test_a_system_asked_about_once_stands_in_its_row_of_the_paper():
+    pairs, votes = unanimous(["better"] * 2, "Mine")
+    files = study_of(pairs, systems={"Mine": {"A": "CMCM_Story", "B": "CMCA"}})
+    six = build(analyse(files, votes_of(votes), resamples=RESAMPLES), published=True)[0]
+    assert [row.name for row in six.rows] == list(reference()["cmcm-6"]["rows"])
+    assert cells_of(six, "CMCM_Story")[0].value == 1
+
+
 def test_relations_of_one_system_keep_rows_of_their_own():
     first, votes = unanimous(["better"] * 2, "Story")
     second, more = unanimous(["worse"] * 3, "Meta", 100)
