@@ -97,5 +97,5 @@ def test_a_trained_run_ranks_by_its_graphs(tmp_path, train_tiny, drawings_run, c
     assert {row["system"] for row in rows} == {"GSDA"}
     assert all(row["R@1"][1] <= row["R@1"][0] <= row["R@1"][2] for row in rows)
     assert not (run / "results").exists()
-    with pytest.raises(ConfigError, match="reads no scene graphs"):
+    with pytest.raises(ConfigError, match="uses no scene graphs"):
         app([str(drawings_run), "--pull", "graphs"], exit_on_error=False, print_error=False)

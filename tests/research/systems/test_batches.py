@@ -165,5 +165,5 @@ def test_a_backbone_that_is_trained_along_resumes_bit_for_bit(tmp_path, stop_aft
 def test_stored_and_drawn_pictures_are_not_cropped_and_it_is_said(tmp_path, wrong, data):
     (tmp_path / "pairs.jsonl").write_text("")
     config = DataConfig(**data, **wrong, annotations=str(tmp_path / "pairs.jsonl"), split="released")
-    with pytest.raises(ConfigError, match=r"--set data.backbone=finetune, not for (drawn|stored)"):
+    with pytest.raises(ConfigError, match=r"--set backbone=finetune, not for (drawn|stored)"):
         open_corpus(config)

@@ -248,7 +248,7 @@ def test_a_smoke_run_is_small_and_says_so():
     config = build(CmcmConfig, {"data": {"set": "clue"}, "loop": {"epochs": 30}}, "test")
     small = config.smoke()
     told = replaced_by_smoke(config, small, ["loop.epochs=30", "loop.lr=1"])
-    assert told == ["--smoke replaces --set loop.epochs=30 by 2"]
+    assert told == ["--smoke replaces --set loop.epochs=30 with 2"]
     assert (small.data.batch, small.loop.epochs, small.model.dim) == (8, 2, 16)
     assert "model.dim=16" in small.deviations()
 

@@ -117,7 +117,7 @@ def test_the_metric_brings_pictures_of_a_story_together(tmp_path):
     assert again == settings
     assert after == position.history[position.best_epoch]["val"]
     assert after["mAP"] > before["mAP"] + 0.2
-    with pytest.raises(ConfigError, match="is asked with pictures"):
+    with pytest.raises(ConfigError, match="has no text encoder"):
         Run.open(tmp_path).evaluate()
 
 

@@ -344,7 +344,7 @@ def test_labels_are_read_by_word_vectors_from_a_file(tmp_path, graphs, setting):
     model = prepared.task.model
     # bear, fox, house, near, tree: in order, and nothing of a predicate that the file lacks
     assert model.graphs.label_vectors.tolist() == [[2, 1, 0], [0, 1, 0], [3, 1, 0], [0, 0, 0], [1, 1, 0]]
-    assert prepared.notes == (f"{file}: no vector for near; zeros stand for them",)
+    assert prepared.notes == (f"{file}: no vector for near; their vectors are zero",)
 
 
 def test_what_is_missing_is_said(tmp_path, graphs):

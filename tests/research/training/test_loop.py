@@ -352,7 +352,7 @@ def test_a_run_with_steps_resumes_bit_for_bit(tmp_path):
 
 @pytest.mark.parametrize("steps", [(0,), (15, 15), (20, 15), (-1,)])
 def test_steps_rise(steps):
-    with pytest.raises(ValueError, match="expected rising epochs of at least 1, such as"):
+    with pytest.raises(ValueError, match="expected increasing epochs of at least 1, such as"):
         LoopConfig(schedule="steps", steps=steps)
 
 

@@ -10,8 +10,8 @@ _TITLES = {
         "sweep": "Train a grid of settings and choose the best on validation.",
         "measure": "Measure a trained system on its test split.",
         "evaluate": "Measure retrieval on a data set of illustrated stories.",
-        "table": "Make a published table from finished runs.",
-        "figure": "Draw a published figure from finished runs.",
+        "table": "Make a table of a paper from measured runs.",
+        "figure": "Draw a figure of a paper from measured runs.",
         "scenes": "Detect objects in pictures and their relations (scene graphs).",
     },
     "Studies": {"study": "Ask people which pictures fit, and analyse their votes."},
@@ -20,4 +20,4 @@ COMMANDS: Groups = {
     title: {name: Command(f"{__name__}.{name}:{name}", text) for name, text in commands.items()}
     for title, commands in _TITLES.items()
 }
-"""What ``pyproject.toml`` registers as an entry point of ``limner.commands``."""
+"""Entry point of ``limner.commands``, registered in ``pyproject.toml``."""

@@ -1,6 +1,6 @@
 """``limner data``: audit data sets, fetch their pictures, and build sets and priors.
 
-It finds the files, shows progress and prints; `limner.research.datasets` counts and fetches.
+This module finds files, shows progress and prints; `limner.research.datasets` counts and fetches.
 """
 
 import os
@@ -27,7 +27,7 @@ data = App(
     name="data",
     group_parameters=Group("Options", sort_key=0),
     help=(
-        "Audit data sets for leaks, fetch their pictures, build sets from pages, count relations.\n\n"
+        "Audit data sets for leaks, download their pictures, build sets from pages, count relations.\n\n"
         "Example: limner data audit clue --annotations clue"
     ),
 )
@@ -83,16 +83,16 @@ def audit(
     annotations
         File or folder of the annotations, as in a settings file. Default: data/SET below $LIMNER_DATA.
     pictures
-        Folder of the pictures, all of which are then opened. Default for published sets: pictures are not
-        opened, only looked up by the names in the annotation files.
+        Folder of the pictures, all of which are then opened. Default for published sets: pictures are only
+        looked up by the names in the annotation files.
     missing
-        What to do when more than 2 % of the pictures are missing: abort, or drop their rows.
+        What to do if more than 2 % of the pictures are missing: abort, or drop their rows.
     split
         Kind of split (repeatable). Default: grouped, and released where the files state one.
     seed
         Seed of the splits.
     draws
-        Random splits drawn to estimate the leaks by chance; 0 for none.
+        Number of random splits from which the leaks expected by chance are estimated; 0 for none.
     strict
         Group by every text, including those of fewer than 8 words.
     json
@@ -121,7 +121,7 @@ def fetch(
 ) -> None:
     """Download the pictures of a data set; run it again to resume after a stop.
 
-    manifest.jsonl, next to the pictures, lists downloaded pictures, and failed ones with the reason.
+    manifest.jsonl, next to the pictures, lists downloaded pictures, and failed downloads with the reason.
 
     Example: limner data fetch clue --to clue/images
 
@@ -143,9 +143,9 @@ def fetch(
     timeout
         Seconds one picture may take.
     max_mb
-        Largest picture, in MB.
+        Maximum size of a picture, in MB.
     max_total_gb
-        Largest folder, in GB.
+        Maximum size of the folder, in GB.
     again
         Retry pictures that failed for good (not found, not a picture).
     allow_private
@@ -163,7 +163,7 @@ def fetch(
         report = fetch_pictures(wanted, to, settings, again=again, progress=bar)
     emit_report(report, summary(report, to), as_json=json)
     if not report.done:
-        raise LimnerError(f"{to}: no picture came; see manifest.jsonl there for the reasons")
+        raise LimnerError(f"{to}: no picture was downloaded; manifest.jsonl there lists the reasons")
 
 
 @data.command
@@ -196,7 +196,7 @@ def build_recipes(
     sources
         Saved pages (.html, .md), folders of them, or URLs.
     to
-        Folder for the set; created if missing. An earlier build in it is replaced.
+        Folder for the set; created if missing. An earlier set in it is replaced.
     split
         stratified: authors may be in several parts; disjoint: every author is in one.
     seed
@@ -210,17 +210,17 @@ def build_recipes(
     timeout
         Seconds one page or picture may take.
     max_mb
-        Largest page or picture, in MB.
+        Maximum size of a page or picture, in MB.
     max_total_gb
-        Largest folder of pages, and of pictures, in GB.
+        Maximum size of the folder of pages, and of the folder of pictures, in GB.
     again
-        Retry what failed for good.
+        Retry pages and pictures that failed for good.
     allow_private
         Allow hosts in private networks.
     recipeqa
-        Folder of RecipeQA, whose recipes are added under the same rules.
+        Folder of RecipeQA, whose recipes are added by the same rules.
     recipeqa_pictures
-        Folder of its pictures, with subfolders. Default: that of --recipeqa.
+        Folder of its pictures, searched with subfolders. Default: that of --recipeqa.
     json
         Print the report as JSON.
     """
@@ -262,12 +262,12 @@ def build_prior(
     Parameters
     ----------
     files
-        Annotated relations.
+        Files with annotated relations.
     to
-        The prior, a .safetensors file; an existing one is replaced.
+        File of the prior, .safetensors; an existing one is replaced.
     names
-        JSON with idx_to_label and idx_to_predicate, the vocabulary to count. Default: the 150 most frequent
-        labels and 50 most frequent predicates of the files.
+        JSON file with idx_to_label and idx_to_predicate, the vocabulary to count. Default: the 150 most
+        frequent labels and 50 most frequent predicates of the files.
     only
         Text file of picture ids, one per line, such as those of a training split. Default: all pictures.
     json
@@ -275,7 +275,7 @@ def build_prior(
     """
     if not files:
         raise ConfigError(
-            "build-prior: no file; give relationships.json of Visual Genome or files of its form"
+            "build-prior: no file; give relationships.json of Visual Genome, or files in its format"
         )
     with IndexProgress() as progress:
         report = count(files, to, names=names, only=only, progress=progress)
@@ -283,7 +283,7 @@ def build_prior(
     if report.outside:
         first = ", ".join(f"{name} {count:,}" for name, count in report.outside_names[:10])
         lines.append(
-            f"{counted(report.outside, 'relation')} with a name outside the vocabulary; most often: {first}"
+            f"{counted(report.outside, 'relation')} with a name outside the vocabulary, most frequent {first}"
         )
     emit_report(report, lines, as_json=json)
 
@@ -293,16 +293,16 @@ def summary(report: FetchReport, folder: Path) -> list[str]:
     lines = [
         f"{report.done:,} of {counted(report.wanted, 'picture')} in {folder}"
         f" ({report.size_bytes / 1e6:,.1f} MB), "
-        f"{report.dead:,} dead, {report.left:,} left; {report.requests:,} requests"
+        f"{report.dead:,} failed, {report.left:,} left; {report.requests:,} requests"
     ]
     lines += [f"  {number:>6,}  {reason}" for reason, number in report.reasons.items()]
     if report.same_bytes:
         lines.append(
             f"{counted(report.same_bytes, 'picture')} with the bytes of at least two others: "
-            "probably what a host shows for a picture that is gone"
+            "probably a host's placeholder for removed pictures"
         )
     if report.left:
-        lines.append("the folder has reached its maximum size; raise --max-total-gb to go on")
+        lines.append("the folder has reached its maximum size; raise --max-total-gb to continue")
     return lines
 
 
@@ -323,7 +323,7 @@ class FetchBar(Bar):
 
     def __call__(self, now: FetchProgress) -> None:
         """Show the progress."""
-        more = f"{now.dead:,} dead · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
+        more = f"{now.dead:,} failed · {now.size_bytes / 1e6:,.0f} MB · {span(now.left_s)}"
         self.bar.update(self._task, total=now.total, completed=now.done + now.dead, more=more)
 
     def line(self, task: Task) -> str:

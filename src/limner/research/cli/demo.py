@@ -1,7 +1,4 @@
-"""``limner demo``: from pictures to pages, on a collection that comes with limner.
-
-Nothing is downloaded. The same takes a few lines of Python.
-"""
+"""``limner demo``: from pictures to illustrated pages, on a generated collection; nothing is downloaded."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,9 +11,9 @@ from limner.research.worlds.demo import demo_collection
 
 
 def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
-    """Draw a picture-book collection, index it and illustrate three texts, and an article about photographs.
+    """Draw a picture-book collection, index it, and illustrate three stories, then an article on photographs.
 
-    The article is illustrated twice: from captioned photographs, and from a library without any captions.
+    The article is illustrated twice: from captioned photographs, and from a library without captions.
 
     Example: limner demo
 
@@ -37,10 +34,10 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
 
     *stories, article = collection.texts
     pages = [page(text) for text in stories]
-    emit("\nEight photographs are added, and an article about them is illustrated")
+    emit("\nadding eight photographs and illustrating an article about them")
     emit(str(library.add(collection.photographs, encoders=[DEFAULT])))
     pages.append(page(article))
-    emit("\nThe same article by pixels alone: no picture has a caption")
+    emit("\nthe same article from a library without captions")
     unworded = Library(folder / "library-without-words")
     unworded.add(collection.pictures, collection.photographs, encoders=[DEFAULT], captions=False)
     alone = folder / f"{article.stem}-by-pixels.html"
@@ -55,12 +52,12 @@ def _illustrated(text: Path, library: Library, answers: Sequence[str | None], pa
     board = library.illustrate(text)
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit(f"\n{board.story.title or text.name}\n{board}")
-    emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
+    emit(f"{right} of {len(answers)} steps are right")
     return board.save(page, overwrite=True, with_reasons=True).path
 
 
 def _is_right(chosen: Candidate | None, due: str | None) -> bool:
-    """Whether a step got the picture that belongs to it, or a blank if none does."""
+    """Whether a step got its own picture, or is blank if the collection has none for it."""
     if chosen is None:
         return due is None
     return due is not None and any(path.endswith(f"/{due}") for path in chosen.picture.paths)

@@ -1,6 +1,6 @@
-"""``limner evaluate``: retrieval from a library where the right pictures are known or were judged.
+"""``limner evaluate``: retrieval from a library whose relevant pictures are known or were judged.
 
-It combines task, channels and decoders and prints intervals; `limner.research.evaluation` measures.
+This module combines task, channels and decoders and prints intervals; `limner.research.evaluation` measures.
 """
 
 import os
@@ -54,8 +54,8 @@ def evaluate(
     """Measure retrieval on a data set of illustrated stories, or on your own relevance judgements.
 
     Every page is a query for its own picture among all pictures of the split; with --qrels, every topic is a
-    query for the pictures judged relevant, among all pictures of the library. Intervals are 95 %, by
-    bootstrap over stories or topics. The first row is chance: random scores.
+    query for the pictures judged relevant, among all pictures of the library. Intervals are 95 % bootstrap
+    intervals over stories or topics. The first row is chance: random scores.
 
     Example: limner evaluate storybook --library lib --channel labels
 
@@ -67,12 +67,12 @@ def evaluate(
         Path or URL of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
         else the one used last, see 'limner library'.
     qrels
-        Judgements in TREC format whose documents are ids of pictures, as 'limner study preferences' writes
-        from your changes in the studio; instead of a data set.
+        Instead of a data set: relevance judgements in TREC format, with picture ids as documents, as written
+        by 'limner study preferences' from your changes in the studio. Needs --topics.
     topics
         Texts of the topics, one per line: id, tab, text.
     split
-        Stories to use; a set without splits is divided by source, always in the same way.
+        Stories to use; a set without splits is split by source, always in the same way.
     channel
         captions, base, labels or clip (repeatable). Default: all the library has.
     weights
@@ -84,17 +84,17 @@ def evaluate(
     """
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
-            raise ConfigError("evaluate: judgements take --qrels and --topics together, and no data set")
+            raise ConfigError("evaluate: --qrels and --topics go together, without a data set")
         judged = judged_search(qrels, topics, library_to_ask(library, say), channel, weights)
         first = judged[0]
         if first.absent or first.silent:
             say(
                 f"not in this library: {counted(first.absent, 'judged picture')};"
-                f" without a right picture in it, and so no query: {counted(len(first.silent), 'topic')}"
+                f" left out, because no relevant picture is in it: {counted(len(first.silent), 'topic')}"
             )
         foot = (
             f"gallery {first.gallery}, topics {first.queries}, pairs {first.pairs};"
-            " pictures that nobody judged count as wrong"
+            " unjudged pictures count as not relevant"
         )
         _print(judged, tuple(first.metrics), "recalls and preferences", foot, rank_digits=1, as_json=json)
         return
@@ -102,7 +102,7 @@ def evaluate(
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
     opened = PictureStore.open(library_to_ask(library, say))
-    # The data sets are English: a channel for other languages would only repeat what captions say.
+    # the data sets are English, for which a channel for other languages adds nothing to captions
     channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
     compared = pair_space(opened.summary())
@@ -127,11 +127,11 @@ def evaluate(
 
 
 def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story, ...]:
-    """The stories of a split; a set without splits is divided by source."""
+    """The stories of a split; a set without splits is split by source."""
     found = read_stories(data)
     if any(story.split for story in found.stories):
         return found.split(split)
-    say(f"{data}: states no split; divided by source")
+    say(f"{data}: states no split; split by source")
     return tuple(story for story in split_stories(found.stories) if story.split == split)
 
 
@@ -152,7 +152,9 @@ def _gallery(task: StoryTask, library: PictureStore, spaces: list[str]) -> Galle
 def _decoder(index: Index, space: str | None, name: Coupling, channels: str) -> Decoder:
     """Max-marginals of a decoder with the pairwise term of `linear.json`."""
     if space is None:
-        raise ConfigError(f"--decoder {name}: the library has no vectors that compare pictures; index again")
+        raise ConfigError(
+            f"--decoder {name}: the library has no vectors to compare pictures by; index it again"
+        )
     pairs = load().pairwise(space)
     term = cosine_pairwise(index, space, pairs.evidence, pairs.weight(name, channels.split("+")))
 

@@ -1,6 +1,6 @@
 """``limner figure``: the papers' figures from measured runs, with the published curves.
 
-It parses options; `limner.research.paper.published_figures` draws.
+This module parses options; `limner.research.paper.published_figures` draws.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def figure(
     count: int = 4,
     resamples: int = 10_000,
 ) -> None:
-    """Draw a figure of the paper from measured runs.
+    """Draw a figure of a paper from measured runs.
 
     Example: limner figure cmcm-5 --runs runs --to figure5.pdf
 
@@ -54,8 +54,8 @@ def figure(
         Folder with measured runs (cmcm-5, cmcm-8, cmcm-entropy, complementary-variance).
     run
         One run (cmcm-3b, complementary-…, vrss-attention), or the runs to compare (cmcm-1, cmcm-6, cmcm-7,
-        cmcm-9, complementary-3, vrss-features, two for vrss-galleries, gsda-3 and gsda-strips in the order of
-        its rows); repeatable. For runs with refinement, galleries show the refined results.
+        cmcm-9, complementary-3, vrss-features; two for vrss-galleries; for gsda-3 and gsda-strips in the
+        order of the page's rows); repeatable. For runs with refinement, galleries show the refined results.
     text
         Text to show (cmcm-7), id of a pair (cmcm-1, cmcm-6, cmcm-9), either (complementary-3), or name of a
         test story (vrss-attention, gsda-3) or validation story (gsda-strips); repeatable. Default: the first
@@ -63,20 +63,19 @@ def figure(
     picture
         Id of a test pair whose picture is a query (complementary-3); repeatable.
     relation
-        Relation of the texts shown (cmcm-1, cmcm-6, cmcm-9); repeatable, for texts of
-        each.
+        Relation of the texts shown (cmcm-1, cmcm-6, cmcm-9); repeatable, for texts of each one.
     weights
         Weights of the backbone, if features must still be computed (complementary-3, vrss-features).
     data
         Data set of the results. Default: the one that was measured; of several, clue, else cite++.
     split
-        Its split. Default: the one that was measured; of several, the released one, which is that of
-        the published runs.
+        Split of that data set. Default: the one that was measured; of several, the released one, which the
+        published runs use.
     row
         Table row whose runs the curves show (cmcm-8, cmcm-8-length).
     count
-        Texts or stories shown when none is named; pairs at either end (complementary-4); steps per group
-        (vrss-galleries); stories with their own colour (vrss-features).
+        Number of texts or stories shown if none is named; of pairs at either end (complementary-4); of steps
+        per group (vrss-galleries); of stories with their own colour (vrss-features).
     resamples
         Bootstrap resamples for every interval.
     """

@@ -1,6 +1,6 @@
 """``limner measure``: trained runs on their test or validation rows.
 
-It parses options and prints; `limner.research.runs` measures.
+This module parses options and prints; `limner.research.runs` measures.
 """
 
 from pathlib import Path
@@ -34,9 +34,9 @@ def measure(
 
     Ranks are computed in ten pools, the same for every run, and in the full set. Runs that predict relations
     are measured with and without the refinement chosen on validation. --choices adds c-way questions, from
-    picture to text and from text to picture. For stories, every step is measured too: the ranks of its own
-    picture and of those of its story, and visual measures of the top-ranked ones; for runs that generate
-    sentences, also the quality of these. A run trained on a mixture is measured on each of its sets. Under
+    picture to text and from text to picture. On stories, every step is measured too: the ranks of its own
+    picture and of all pictures of its story, and visual measures of the top-ranked pictures; if the run
+    generates sentences, also their quality. A run trained on a mixture is measured on each of its sets. Under
     torchrun the processes share the work; the figures are the same.
 
     Example: limner measure runs/cmcm runs/cmca
@@ -50,38 +50,38 @@ def measure(
     runs
         Folders written by 'limner train'.
     part
-        Rows to measure on.
+        Part of the data set to measure on.
     choices
-        Options per c-way question (repeatable); 0 takes the data set's usual number: 100 for COCO, 20 for
+        Options per c-way question (repeatable); 0 means the data set's usual number: 100 for COCO, 20 for
         Conceptual Captions, 5 for others.
     distractors
         Folder of the questions. They are drawn once and reused, so that all runs answer the same ones.
     saliency
-        Measure whether found pictures look like the nouns of their step and like its story (VSR@k), by a
-        classifier of the test pictures; takes a minute per five hundred pictures. Default: on, up to 5000
-        pictures.
+        Measure Visual Saliency Recall (VSR@k): whether a classifier finds the nouns of a step, or its story,
+        in the top-ranked pictures. Takes about a minute per 500 pictures. Default: on, up to 5000 pictures.
     judge
-        That classifier: linear, on the stored features, or vgg19, trained on the pixels as in the paper; it
-        needs its weights ('limner models get vgg19') and a GPU.
+        That classifier: linear, on the stored features; or vgg19, trained on pixels as in the paper, which
+        needs weights ('limner models get vgg19') and a GPU.
     in_sample
-        Train that classifier on the pictures it judges, as the paper may have done; otherwise by five folds.
+        Train that classifier on the pictures that it scores, as the paper may have done, instead of five-fold
+        cross-validation.
     protocol
         Pools for the ranks: pools, or legacy for those of the CMCM release, which repeat pictures: the first
-        500 pairs, and ten draws of 500 with replacement. Legacy results contain ranks only, are stored beside
-        the others, and are read only by 'limner table cmcm-… --protocol legacy'.
+        500 pairs, and ten draws of 500 with replacement. Legacy results contain only ranks. They are stored
+        next to the others, and only 'limner table cmcm-… --protocol legacy' reads them.
     pull
-        Only rank the steps of every story together and print the result, by the scores of the run and by the
-        similarity of pictures: of their scene graphs (graphs: ψ of a GSDA run) or of their stored features.
-        Decoding is from left to right (greedy, beam), as a chain, around one picture (anchor), and with the
-        first step's own picture given (pin); the weight of similarity, ω, is chosen on validation stories.
-        Nothing is written.
+        Only rank pictures for all steps of a story jointly and print the result; nothing is written. A
+        pairwise term is added to the scores of the run: the similarity of scene graphs (graphs: ψ of a GSDA
+        run) or of stored features (features), times ω, which is chosen on validation stories. Decoding is
+        from left to right (greedy, beam), as a chain, around one picture (anchor), or with the first step's
+        own picture given (pin).
     weights
         Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
         Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     precision
-        Precision of runs with a trained backbone: float32, bfloat16 or float16. Default: that of the
-        training. Stored features keep theirs.
+        Precision of runs with a trained backbone: float32, bfloat16 or float16. Default: that of training.
+        Stored features keep theirs.
     json
         Print JSON instead of text.
     """
@@ -93,7 +93,7 @@ def measure(
         raise ConfigError("measure: no run given; example: limner measure runs/cmcm")
     if wrong := [c for c in choices if c < 2 and c != 0]:
         raise ConfigError(
-            f"measure: --choices {wrong[0]}, expected at least 2, or 0 for the data set's own number"
+            f"measure: --choices {wrong[0]}, expected at least 2, or 0 for the data set's usual number"
         )
     if pull is not None:
         _together(runs, part, pull, weights, device, as_json=json)
@@ -149,7 +149,7 @@ def _together(
     *,
     as_json: bool,
 ) -> None:
-    """Print how runs rank the steps of stories together."""
+    """Print how well runs rank pictures for the steps of stories jointly."""
     from limner.research.runs.coupled import coupled, coupled_of
     from limner.research.runs.run import Run
 
@@ -168,7 +168,7 @@ def _together(
 
 
 def _captions(result: SequenceResult) -> dict[str, float]:
-    """Quality of the sentences that a run generates, if it does."""
+    """Quality of the sentences that a run generates; empty if it generates none."""
     generated = result.captions
     if generated is None:
         return {}

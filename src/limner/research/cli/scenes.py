@@ -1,7 +1,7 @@
 """``limner scenes``: the objects in every picture of a collection, and their relations.
 
-It parses options, finds detector and prior, shows progress and prints; the work is done by
-`limner.research.scenes.detect`.
+This module parses options, finds detector and prior, shows progress and prints;
+`limner.research.scenes.detect` detects.
 """
 
 import os
@@ -61,18 +61,18 @@ def scenes(
     source
         Folder of pictures, or a library.
     detector
-        The detector: the path of a YOLOX or PicoDet file (.onnx), or fasterrcnn_resnet50_fpn,
-        fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn or fasterrcnn_mobilenet_v3_large_320_fpn
-        with their weights.
+        Detector: a YOLOX or PicoDet file (.onnx), or one of fasterrcnn_resnet50_fpn,
+        fasterrcnn_resnet50_fpn_v2, fasterrcnn_mobilenet_v3_large_fpn and
+        fasterrcnn_mobilenet_v3_large_320_fpn, which need weights.
     weights
-        File of a Faster R-CNN's weights, or folder to look in.
+        Weights of a Faster R-CNN: a file, or a folder to look in.
     classes
         File with the names of the detector's classes, one per line. Default: COCO's.
     prior
-        Prior of relations, from 'limner data build-prior'; without it, relations come from box positions.
+        Prior of relations, from 'limner data build-prior'. Default: relations come from box positions alone.
     labels
-        Names of the detector's labels in the prior: a TOML file of "label" = "class" lines, or 'coco'
-        for COCO's names in Visual Genome's.
+        Class of the prior for each label of the detector: a TOML file of "label" = "class" lines, or 'coco'
+        for COCO's labels and Visual Genome's classes.
     graphs
         Use these graphs (JSON Lines) instead of a detector; they name pictures by path, file name, or file
         name without extension.
@@ -85,13 +85,13 @@ def scenes(
     overlap_only
         Relate only objects whose boxes overlap.
     ids
-        Picture ids in the graphs: the hash of the file, as in libraries and 'limner train' (files with
-        the same bytes share a graph), or the path below the folder.
+        Picture ids in the graphs: the hash of the file (sha256), as in libraries and 'limner train', so that
+        files with the same bytes share a graph; or the path below the folder (path).
     again
         Process all pictures again.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. An .onnx file is run on the CPU
-        by OpenVINO, on a CUDA card by onnxruntime-gpu.
+        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. OpenVINO runs .onnx files on the
+        CPU, onnxruntime-gpu on a CUDA card.
     batch
         Number of pictures per batch of the detector.
     workers
@@ -105,12 +105,12 @@ def scenes(
     from limner.research.scenes.folder import detector as ready
 
     if bool(detector) == (graphs is not None):
-        raise ConfigError("scenes: give either --detector NAME (what looks at the pictures) or --graphs FILE")
+        raise ConfigError("scenes: give either --detector NAME or --graphs FILE")
     for option, value, least in (("page", page, 0), ("batch", batch, 1), ("workers", workers, 1)):
         if value is not None and value < least:
             raise ConfigError(f"scenes: --{option} {value}, expected at least {least}")
     if labels and prior is None:
-        raise ConfigError("scenes: --labels names the classes of a prior; pass --prior FILE as well")
+        raise ConfigError("scenes: --labels maps to the classes of a prior; pass --prior FILE as well")
     if graphs is not None:
         report, files = import_scenes(sources(source), to, graphs, ids=ids)
         found_by = f"Given by {graphs.name}."
@@ -143,7 +143,7 @@ def scenes(
                 workers=workers,
                 progress=progress,
             )
-        found_by = f"Things found by {finder.name}, relations by {by}."
+        found_by = f"Objects by {finder.name}, relations by {by}."
     if page:
         write_page(to / GRAPHS, files, to / PAGE, page, found_by)
     emit_report(report, _lines(report, to, page), as_json=json)
@@ -153,7 +153,7 @@ def sources(source: Path) -> "Sources":
     """The pictures of a folder, or one file of every picture of a library, under the library's ids.
 
     Raises:
-        MissingError: the file does not exist.
+        MissingError: the folder does not exist.
         DataError: no picture in it.
     """
     from limner.files import display
@@ -178,13 +178,13 @@ def sources(source: Path) -> "Sources":
 
 
 def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
-    """The report as text; it names the first twenty skipped files, the JSON report all."""
+    """The report as text, with the first twenty skipped files; the JSON report lists all."""
     from limner.research.scenes.folder import GRAPHS, PAGE, SKIPPED
 
     speed = f", {report.looked_at / report.seconds:.1f} pictures/s" if report.seconds else ""
     lines = [
         f"{to / GRAPHS}: {counted(report.pictures, 'graph')} of {counted(report.files, 'file')}"
-        f" ({report.looked_at:,} looked at now{speed}),"
+        f" ({report.looked_at:,} processed now{speed}),"
         f" {report.empty:,} empty",
         f"{counted(report.objects, 'object')}, {counted(report.relations, 'relation')} by"
         f" {report.related_by}",
@@ -194,12 +194,12 @@ def _lines(report: "ScenesReport", to: Path, page: int) -> list[str]:
     if report.unmatched:
         first = _counted(report.unmatched.items())
         lines.append(
-            f"{counted(sum(report.unmatched.values()), 'object')} of"
-            f" {counted(len(report.unmatched), 'label')} that is no class"
-            f" of the prior have no relations: {first}; name them by --labels"
+            f"no relations for {counted(sum(report.unmatched.values()), 'object')} of"
+            f" {counted(len(report.unmatched), 'label')} without a class in the prior: {first};"
+            " map them with --labels"
         )
     if report.unused:
-        lines.append(f"{counted(len(report.unused), 'graph')} of no picture, first {report.unused[0]!r}")
+        lines.append(f"{counted(len(report.unused), 'graph')} without a picture, first {report.unused[0]!r}")
     lines += [f"skipped: {problem.path}: {problem.reason}" for problem in report.skipped[:LISTED]]
     if len(report.skipped) > LISTED:
         lines.append(f"skipped: and {len(report.skipped) - LISTED:,} more, all in {to / SKIPPED}")

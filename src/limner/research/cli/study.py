@@ -1,6 +1,6 @@
-"""``limner study``: human studies, from drawing the items to the tables of the report.
+"""``limner study``: human studies, from sampling the items to the tables of the report.
 
-It parses options and prints; `limner.research.study` makes, serves and analyses studies.
+This module parses options and prints; `limner.research.study` makes, serves and analyses studies.
 """
 
 from ipaddress import ip_network
@@ -49,7 +49,7 @@ def preferences(
     projects
         Folder of the studio's projects. Default: that of the library's projects, see 'limner studio'.
     consent
-        Agree that these files contain words of your texts; without it nothing is written.
+        Confirm that these files may contain words of your texts; otherwise nothing is written.
     """
     from limner.store.library import library_to_ask
     from limner.studio.preferences import read_preferences, write_preferences
@@ -89,10 +89,10 @@ def serve(
 ) -> None:
     """Show a study to raters in a browser and store their votes.
 
-    Raters open the printed address, agree, and answer page after page. They may stop and come back. The
-    study is open to this machine only, unless --host names another address; the printed address then
-    contains a token, and everybody who has it can take part. Ctrl-C stops the server; no vote is lost, and it
-    can be started again.
+    Raters open the printed address, give consent, and answer page after page. They may stop and come back.
+    Only this machine can open the study, unless --host names another address; the printed address then
+    contains a token, and everybody who has it can take part. Ctrl-C stops the server; no vote is lost, and
+    the server can be started again.
 
     Example: limner study serve preferences-study
 
@@ -105,31 +105,32 @@ def serve(
     votes
         Storage of the votes: a postgresql:// URL or an SQLite file. Default: votes.sqlite in the folder.
     host
-        Address to listen on; 0.0.0.0 lets other machines in.
+        Address to listen on; 0.0.0.0 accepts connections from other machines.
     port
         Port (default 8420; if taken, any free port).
     name
         Host name by which raters reach this server, such as that of a proxy (repeatable).
     proxy
         Address or network of a proxy in front of this server, such as 127.0.0.1 (repeatable). Only these are
-        trusted to set X-Forwarded-For and X-Forwarded-Proto; without, all raters seem to come from the proxy.
+        trusted to set X-Forwarded-For and X-Forwarded-Proto; without this option, all raters seem to come
+        from the proxy.
     limit
-        Maximum number of pages per rater. Default: all that are open.
+        Maximum number of pages per rater. Default: all open pages.
     hold_minutes
         Minutes a page stays reserved for a rater who does not answer.
     new_raters
         Maximum number of new raters per minute from one network address; others are asked to try again
         later. A whole class often shares one address. 0 for no limit.
     contact
-        Whom raters may ask. This and the next two are for studies created without them; raters on other
-        machines must be told all three.
+        Contact for raters' questions. This and the next two are for studies created without them; all three
+        are required for raters on other machines.
     purpose
-        Purpose of their answers.
+        Purpose for which answers are collected.
     retention
-        How long and where their answers are kept.
+        Where and for how long answers are kept.
     panel
-        Raters come from Prolific (PROLIFIC_PID, STUDY_ID and SESSION_ID in the address) or Mechanical Turk
-        (workerId, hitId and assignmentId), each worker once.
+        Panel that raters come from, each worker once: prolific (PROLIFIC_PID, STUDY_ID and SESSION_ID in the
+        address) or mturk, Mechanical Turk (workerId, hitId and assignmentId).
     completion_code
         Code shown to raters who have finished.
     completion_url
@@ -191,7 +192,7 @@ def _notice(contact: str, purpose: str, retention: str) -> Notice | None:
         return None
     if missing:
         raise ConfigError(
-            f"study: {' and '.join(missing)} missing; raters are told all three, or none of them"
+            f"study: {' and '.join(missing)} missing; give all three of the notice for raters, or none"
         )
     return Notice(**parts)
 
@@ -238,10 +239,10 @@ def create(
     hypothesis: Many = (),
     json: Flag = False,
 ) -> None:
-    """Draw items, copy their pictures, and register the study before the first vote.
+    """Sample items, copy their pictures, and register the study before the first vote.
 
-    Items are a simple random sample by --seed, independent of what the systems found. The folder contains
-    the registration with hashes of everything, what raters see, and the key; later changes are detected.
+    Items are a simple random sample by --seed, independent of the systems' results. The folder contains the
+    registration with hashes of all files, what raters see, and the key; later changes are detected.
 
     Example: limner study create preference --tested runs/cmcm --control runs/cmca --relation Story
 
@@ -252,10 +253,10 @@ def create(
     Parameters
     ----------
     to
-        Folder to make.
+        Folder to create.
     protocol
-        pairwise: which of two pictures fits a text better. tick-all: for every step of a story, all of
-        three pictures that fit: the true one, and those of a model with and one without context.
+        pairwise: which of two pictures fits a text better. tick-all: for every step of a story, which of
+        three pictures fit: the true one, that of a model with context, and that of one without.
     tested
         The tested system (tick-all: the model with context): the folder of a measured run, or a storyboard
         written by 'limner illustrate -o board.json' (repeatable, one per text).
@@ -263,44 +264,44 @@ def create(
         The system it is compared with (tick-all: the model without context): a run of the same data, or
         storyboards of the same texts in the same order.
     truth
-        Tick-all from storyboards: those with the true pictures. Default: the pictures in the texts
+        Tick-all from storyboards: storyboards with the true pictures. Default: the pictures in the texts
         themselves.
     items
         Instead of runs and storyboards: JSON lines with the pictures of any systems, see docs/studies.md.
     relation
-        Pairwise from runs: draw among texts with this relation; NAME=RUN uses another tested run for it
+        Pairwise from runs: sample only texts with this relation; NAME=RUN uses another tested run for it
         (repeatable). Default: all texts.
     names
         Names of the systems in the report, separated by commas: tested, control; in tick-all the true picture
         first.
     part
-        Part of the data set of measured runs.
+        Part of the data set on which the runs were measured.
     decoding
-        From runs measured on stories: every step by itself (steps), or no top picture twice in a story
+        From runs measured on stories: rank every step by itself (steps), or use no picture twice in a story
         (distinct).
     refined
-        From runs: show the top pictures after refinement by relations, for runs with refinement.
+        From runs with refinement: show the top pictures after refinement by relations.
     size
-        Items (tick-all: stories) drawn per relation; 0 takes all there are.
+        Number of items (tick-all: stories) sampled per relation; 0 uses all.
     seed
-        Seed of the draw.
+        Seed of the sample.
     raters
         Votes wanted per item.
     checks
         Attention checks per item (tick-all: per story).
     title
-        Shown to raters.
+        Title shown to raters.
     question
-        Shown to raters. Default: the usual one.
+        Question shown to raters. Default: that of the protocol.
     consent
-        Text file with what raters agree to. Default: a short text.
+        Text file with the consent statement. Default: a short one.
     contact
-        Whom raters may ask, such as a name and an e-mail address. This and the next two are shown before
-        raters agree; they are required for raters on other machines.
+        Contact for raters' questions, such as a name and an e-mail address. This and the next two are shown
+        before raters give consent; they are required for raters on other machines.
     purpose
-        Purpose of their answers.
+        Purpose for which answers are collected.
     retention
-        How long and where their answers are kept.
+        Where and for how long answers are kept.
     hypothesis
         Hypothesis to register (repeatable). Default: the one of the published study.
     json
@@ -379,7 +380,7 @@ def export(
     """Write all votes as JSON lines, for 'limner study report --votes FILE', or as a table.
 
     The table has one row per vote: rater, page, item, stratum, whether it is an attention check and was
-    passed, answer, system, time, and whether the rater withdrew. Workers of a panel are named by a hash.
+    passed, answer, system, time, and whether the rater withdrew. A hash stands for a panel's worker id.
 
     Example: limner study export preference --to votes.jsonl
 
@@ -394,14 +395,14 @@ def export(
     format
         jsonl (JSON lines) or csv (comma-separated values).
     worker_ids
-        Use the panel's worker ids, with its study and session ids, to pay workers. With csv only.
+        Write the panel's worker, study and session ids, which are needed to pay workers; csv only.
     to
         File to write instead of printing.
     overwrite
         Replace an existing file.
     """
     if worker_ids and format != "csv":
-        raise ConfigError("--worker-ids: JSON lines never name workers; add --format csv")
+        raise ConfigError("--worker-ids: JSON lines never contain worker ids; add --format csv")
     if to is not None and to.exists() and not overwrite:
         raise DataError(f"{to}: already there; pass --overwrite to replace it")
     files, stored = _opened(folder, votes)
@@ -417,9 +418,9 @@ def export(
 
 @study.command
 def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
-    """Delete all answers of a rater, as raters can do themselves; others may take their places.
+    """Delete all answers of a rater, as raters can do themselves; the items are open to other raters again.
 
-    Reports leave withdrawn votes out and count them. The rater's panel id is deleted as well.
+    Reports leave out withdrawn votes and state their number. The rater's panel id is deleted as well.
 
     Example: limner study withdraw preference --rater 9f3c61d07a2b
 
@@ -437,7 +438,7 @@ def withdraw(folder: Path, *, rater: str, votes: str | None = None) -> None:
     with stored_votes(folder, votes) as base:
         found = base.find(rater)
         if base.withdrew(found):
-            emit(f"{found[:12]} had withdrawn before; nothing is left to delete")
+            emit(f"{found[:12]} has already withdrawn; nothing to delete")
             return
         count = base.withdraw(found, "owner")
     emit(f"{found[:12]} withdrawn: {count:,} vote{'' if count == 1 else 's'} deleted")
@@ -456,8 +457,8 @@ def report(
     """Run the registered analysis and print its tables.
 
     Per relation: majorities, exact sign test, t-test with effect size, power and agreement, with all raters
-    and without those who failed an attention check. Withdrawn votes are left out and counted. A report before
-    all votes are in is marked as interim.
+    and without those who failed an attention check. Withdrawn votes are left out and their number is stated.
+    A report made before all votes are in is marked as interim.
 
     Example: limner study report preference --format html --to report.html
 
@@ -470,7 +471,7 @@ def report(
     format
         md, latex (tables only), html (one page) or json (every figure).
     published
-        Also show the figures of the papers.
+        Also show the published figures.
     resamples
         Bootstrap resamples for every interval.
     to
@@ -489,8 +490,8 @@ def report(
 def galleries(folder: Path, *, to: Path, votes: str | None = None, count: int = 4) -> None:
     """Write a page of items for which raters prefer one system, the other, or neither, with their pictures.
 
-    Items are spread evenly over each group, so that nobody selects them. The page says which system found
-    each picture: show it only when the study has ended.
+    Items are taken at even intervals from each group, not picked by hand. The page reveals which system found
+    each picture, so show it only after the study has ended.
 
     Example: limner study galleries steps --to galleries.html
 

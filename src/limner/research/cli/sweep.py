@@ -1,6 +1,6 @@
 """``limner sweep``: settings chosen on validation, by training every setting of a grid.
 
-It parses options, shows progress and writes; `limner.research.paper.sweeps` trains.
+This module parses options, shows progress and writes; `limner.research.paper.sweeps` trains.
 """
 
 import json as form
@@ -40,23 +40,23 @@ def sweep(
     Parameters
     ----------
     config
-        Settings, TOML.
+        Settings file (TOML).
     over
-        key=value,value to vary (repeatable; all combinations are trained). Keys that vary together are
-        written key,key=value:value,value:value.
+        Setting to vary, key=value,value (repeatable; all combinations are trained). Keys that vary together
+        are written key,key=value:value,value:value.
     to
         Folder of the sweep, with one run per setting and seed.
     data
-        Data set: NAME of configs/data/NAME.toml, which adds its settings, or a name of
-        'limner data sets', or a file.
+        Data set: NAME of configs/data/NAME.toml, whose settings are added, a name listed by
+        'limner data sets', or another such TOML file.
     seed
-        Training seed (repeatable); settings are compared by their means over all.
+        Training seed (repeatable); settings are compared by their means over all seeds.
     set_
         key=value that replaces a setting of every run (repeatable).
     metric
         Validation figure to choose by. Default: loop.metric.
     smoke
-        Shrink everything to runs of seconds, as a test.
+        Shrink everything to runs of a few seconds, as a test.
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
@@ -76,7 +76,7 @@ def sweep(
     numbers = count(1)
 
     def report(name: str, done: bool) -> None:
-        say(f"{next(numbers)}/{total} {name}{': done before' if done else ''}")
+        say(f"{next(numbers)}/{total} {name}{': already done' if done else ''}")
 
     points = list(
         run_all(

@@ -1,7 +1,7 @@
 """``limner table``: a published table with our figures, intervals and significance marks.
 
-It prints; `limner.research.paper.published` builds the table. ``--smoke`` first trains tiny models on drawn
-pictures.
+This module prints; `limner.research.paper.published` builds the table. ``--smoke`` first trains tiny models
+on drawn pictures.
 """
 
 from pathlib import Path
@@ -77,7 +77,7 @@ def table(
         raise ConfigError(f"table: --smoke cannot make {name}; give --runs or --data instead")
     if smoke and name == "limner-1":
         raise ConfigError(
-            "table: limner-1 is of photographs, of which none are drawn; give --runs, not --smoke"
+            "table: limner-1 needs photographs, which --smoke does not have; give --runs instead"
         )
     if smoke and (runs is not None or data is not None):
         raise ConfigError("table: --smoke makes its own runs; leave --runs and --data out")

@@ -1,6 +1,6 @@
 """``limner train``: train a system from a settings file.
 
-It parses options, shows progress and handles signals; `limner.research.runs.train` trains.
+This module parses options, shows progress and handles signals; `limner.research.runs.train` trains.
 """
 
 from __future__ import annotations
@@ -43,24 +43,24 @@ def train(
 ) -> None:
     """Train a system from a settings file; run it again to resume after an interruption.
 
-    The test split is dropped before the data are used. Ctrl-C and SIGTERM save before stopping; a kill loses
-    at most loop.save_every_steps steps. Under torchrun the processes train together.
+    The test split is never used. Ctrl-C and SIGTERM save before stopping; a crash loses at most
+    loop.save_every_steps steps. Under torchrun the processes train together.
 
     Example: limner train configs/cmcm/cmcm.toml --data picturebook --set preset=laptop --to runs/cmcm
 
     Parameters
     ----------
     config
-        Settings, TOML.
+        Settings file (TOML).
     to
         Folder of the run; created if missing.
     data
-        Data set: NAME of configs/data/NAME.toml, which adds its settings, or a name of
-        'limner data sets', or a file.
+        Data set: NAME of configs/data/NAME.toml, whose settings are added, a name listed by
+        'limner data sets', or another such TOML file.
     set_
         key=value that replaces a setting, such as loop.lr=2e-4 (repeatable).
     smoke
-        Shrink everything to a run of seconds, as a test.
+        Shrink everything to a run of a few seconds, as a test.
     finetune
         Train the image backbone as well, instead of using stored features.
     weights
@@ -72,7 +72,7 @@ def train(
         Precision: float32, bfloat16 or float16; the last two are fast only on some GPUs and CPUs. Default:
         loop.precision of the settings.
     tensorboard
-        Also write losses and figures below TO/tensorboard; needs the extra of that name.
+        Also write losses and validation figures to TO/tensorboard; needs the extra 'tensorboard'.
     json
         Print the result as JSON.
     """
@@ -91,7 +91,10 @@ def train(
         if tensorboard:
             settings = read_config(config, [*set_, *options], data)
             if not system(settings.system).capabilities(settings).gradients:
-                raise ConfigError(f"train: {settings.system} takes no steps to draw; leave --tensorboard out")
+                raise ConfigError(
+                    f"train: {settings.system} is fitted at once, so it has no steps to log;"
+                    " leave --tensorboard out"
+                )
         try:
             with Watch(to if tensorboard else None, shown=first) as watch:
                 run = train_run(
@@ -142,18 +145,18 @@ def _figures(values: Mapping[str, float]) -> str:
 
 
 class Watch(ExitStack):
-    """Context that shows the progress of a training and stops it after Ctrl-C or SIGTERM.
+    """Context that shows the progress of training and stops it after Ctrl-C or SIGTERM.
 
     Epoch, losses, last validation and time left go to stderr; in a pipe, one line per epoch. During training
-    a signal only sets a flag, so that no step and no file is left half done.
+    a signal only sets a flag, so that no step or file is left half done.
     """
 
     def __init__(self, board: Path | None = None, *, shown: bool = True) -> None:
-        """Begin.
+        """Prepare the display.
 
         Args:
-            board: folder of the run, where TensorBoard's files are wanted.
-            shown: whether anything is shown or written, as of the first process alone.
+            board: run folder, if TensorBoard's files should be written to it.
+            shown: whether to show progress and write these files; False in all but the first process.
         """
         super().__init__()
         self._shown, self._stop, self._stepped = shown, False, False

@@ -38,14 +38,14 @@ def info_nce_of_many(logits: Tensor, owners: Tensor, neg: Tensor) -> Tensor:
 
     Args:
         logits: (T, B) text rows, image columns, divided by the temperature.
-        owners: (T,) int64, the column of each text's picture; every picture owns a text.
+        owners: (T,) int64, the column of each text's picture; every picture has at least one text.
         neg: (T, B) bool, the truly wrong pairs.
     Returns:
-        (): mean of both directions; in the second, each picture has the same total weight.
+        (): mean of both directions; from picture to text, every picture has the same total weight.
     Raises:
         ShapeError: the sizes contradict each other.
         NumericsError: a logit is not finite.
-    Source: as `info_nce`; the true texts of a picture do not compete with each other.
+    Source: see `info_nce`. Departs: the true texts of a picture do not compete with each other.
     """
     expect("info_nce_of_many", logits=(logits, "T B"), owners=(owners, "T"), neg=(neg, "T B"))
     finite("info_nce_of_many", "logit", logits)
@@ -109,7 +109,7 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
 
     Args:
         texts: (B, D) absolute values of unit vectors of sentences.
-        images: (B, D) the same of their pictures.
+        images: (B, D) absolute values of unit vectors of their pictures.
         margin: energy units, > 0.
         neg: (B, B) bool, symmetric, the truly wrong pairs.
     Returns:
@@ -117,7 +117,7 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
     Raises:
         ShapeError: the sizes contradict each other.
         NumericsError: a value is not finite.
-    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 1. Departs: duplicates are no
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 1. Departs: duplicates are not
     candidates.
     """
     where = "sentence_order"
@@ -133,7 +133,7 @@ def sentence_order(texts: Tensor, images: Tensor, margin: float, neg: Tensor) ->
 def story_order(
     made: Tensor, images: Tensor, steps: Tensor, shuffled: Tensor, *, margin: float, neg: Tensor
 ) -> Tensor:
-    """Hinge between stories, position by position; only the wrong candidates are shuffled.
+    """Hinge between stories, position by position; steps are shuffled only in the wrong pairs.
 
     For stories a ≠ b and each position t that both have, E(ŷ of a's step π_a(t), picture of b's step t) must
     exceed the energies of the true pairs of a and of b at t by the margin.
@@ -150,8 +150,8 @@ def story_order(
     Raises:
         ShapeError: the sizes contradict each other.
         NumericsError: a value is not finite.
-    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2. Departs: stories of any lengths, and
-    duplicates are no candidates.
+    Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2. Departs: stories may have different
+    lengths; duplicates are not candidates.
     """
     where = "story_order"
     expect(where, made=(made, "S D"), images=(images, "S D"), shuffled=(shuffled, "S"), neg=(neg, "S S"))

@@ -57,6 +57,8 @@ def gaussian_nll(target: Tensor, mean: Tensor, log_variance: Tensor) -> Tensor:
 def half_square(target: Tensor, mean: Tensor) -> Tensor:
     """½‖target − mean‖², (S, F) → (S,): the negative log-density for unit variance, up to a constant.
 
+    Raises:
+        ShapeError: sizes differ.
     Source: VRSS 2020, Eq. 4; docs/methods/vrss.md §3.1.
     """
     _same(target, mean)
@@ -127,7 +129,8 @@ def sentence_losses(logits: Tensor, targets: Tensor, tokens: Tensor) -> Tensor:
 def story_losses(losses: Tensor, steps: Tensor) -> Tensor:
     """Sum of the losses of each story's sentences.
 
-    Its negative, detached, is the reward of a retriever for the captions generated from its choice.
+    Applied to `sentence_losses`, its detached negative is the reward of a retriever: how likely the true
+    sentences are, given the pictures that it chose.
 
     Args:
         losses: (S,) losses of sentences, the stories concatenated.

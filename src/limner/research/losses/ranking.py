@@ -60,7 +60,7 @@ def max_hinge(scores: Tensor, margin: float, neg: Tensor) -> Tensor:
         margin: see `sum_hinge`.
         neg: as in `sum_hinge`; a query without a wrong candidate adds 0.
     Returns:
-        (): mean over the pairs; the gradient goes to the hardest candidate only.
+        (): mean over the pairs; the gradient goes to the true pair and the hardest candidate only.
     Raises:
         ShapeError: the scores are not square.
         NumericsError: a score is not finite.

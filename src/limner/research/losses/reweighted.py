@@ -36,13 +36,13 @@ def hal_loss(
     epsilon: float = 0.3,
     weights: HalWeights | None = None,
 ) -> Tensor:
-    """Smooth maximum over the wrong candidates, both directions, minus the logarithm of the true score.
+    """Smooth maximum over the wrong candidates, both directions, minus ln(1 + true score).
 
     Args:
         scores: (B, B) text rows, image columns; true pairs on the diagonal; cosine, unitless.
         neg: (B, B) bool, see `ranking.negatives`; transposed for the direction from picture to text.
         gamma: sharpness, > 0, per score unit.
-        epsilon: score below which a wrong candidate hardly counts.
+        epsilon: score below which a wrong candidate adds little.
         weights: see `hal_weights`; None means 1 everywhere (HAL without a bank).
     Returns:
         (): mean over the pairs; can be negative.
@@ -206,8 +206,8 @@ def thomas_loss(
     Raises:
         ShapeError: sizes differ, or a mask is invalid.
         NumericsError: a similarity is not finite.
-    Source: THOMAS 2020; T&K 2022 replace its angular loss by the triplet; docs/methods/complementary.md §8.2.
-    Departs: each mean is over the truly wrong pairs, duplicates left out.
+    Source: THOMAS 2020, with its angular loss replaced by a triplet loss as in T&K 2022;
+    docs/methods/complementary.md §8.2. Departs: each mean is over the truly wrong pairs, without duplicates.
     """
     table = score_table("thomas_loss", scores, neg)
     expect("thomas_loss", scores=(scores, "B B"), texts=(texts.among, "B B"), images=(images.among, "B B"))
@@ -249,8 +249,8 @@ def log_weights(scores: Tensor, neg: Tensor, dim: int) -> Tensor:
         neg: (B, B) bool, see `ranking.negatives`.
         dim: n ≥ 2, dimension of the sphere; for large n almost only the closest candidates are sampled.
     Returns:
-        (B, B) float64 without gradient; −∞ for candidates that are never sampled. If no wrong candidate of a
-        row is near enough, all of them have 0.
+        (B, B) float64 without gradient; −∞ for candidates that are never sampled. If a row has no wrong
+        candidate nearer than `FARTHEST`, all its wrong candidates have 0.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.
@@ -282,7 +282,7 @@ def draw(
         dim: see `log_weights`.
         generator: generator on the CPU; None uses torch's global one.
     Returns:
-        The candidates; sampled uniformly if none is near enough.
+        The candidates, sampled uniformly if none is nearer than `FARTHEST`.
     Raises:
         ShapeError: the scores are not square, or the mask is invalid.
         NumericsError: a score is not finite.

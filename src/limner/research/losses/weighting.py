@@ -33,6 +33,8 @@ def combined_stats(
         every_div: DIV scores of both modalities, for the statistics.
         every_dis: DIS scores of both modalities, for the statistics.
         sound: whether to standardise each score first.
+    Returns:
+        (n,) combined scores.
     Source: T&K 2022, Eq. 8, in the interpretation that matches its Table 1; docs/methods/complementary.md
     §6.3.
     """
@@ -70,7 +72,7 @@ def batch_weights(
         y: (B,) scores of the texts.
         lam: λ > 0.
         gamma: Γ: −1, 0 or 1.
-        mode: how to combine: |α_X − α_Y|, their sum, one of them, the larger, or their product.
+        mode: combination of α_X and α_Y: |α_X − α_Y|, their sum, one of them, the larger, or their product.
         reading: "literal" applies λ inside the second softmax (weights sum to 1); "lambda_both" inside and
             outside; "lambda_out" outside; "sound" combines the (standardised) scores themselves:
             λ·softmax(combine(Γ·x, Γ·y)/τ).
@@ -175,7 +177,9 @@ def neighbour_matrix(neighbours: Tensor) -> NeighbourMatrix:
     indices = neighbours[real]
     indices = indices.to(torch.int32 if len(indices) < 1 << 31 else torch.int64)
     if len(indices) and int(indices.max()) >= size:
-        raise ShapeError(f"neighbourhoods: neighbour {int(indices.max())} of {size} rows")
+        raise ShapeError(
+            f"neighbourhoods: neighbour {int(indices.max())} of {size} rows, expected at most {size - 1}"
+        )
     return NeighbourMatrix(indices, counts.cumsum(0) - counts, counts)
 
 
@@ -315,7 +319,7 @@ def sampled_discrepancy(
         at = some[:, None].expand(-1, samples)
         for _ in range(2):
             drawn = (torch.rand(at.shape, generator=generator) * counts[at]).long()
-            # a row without neighbours stays where it is
+            # a path that reaches a row without neighbours stays there
             at = torch.where(counts[at] > 0, indices[(offsets[at] + drawn).clamp(max=len(indices) - 1)], at)
         near = embedding_bag(at.to(held.device), held, mode="mean")
         result[some] = (held[some] * near).sum(dim=1)

@@ -1,4 +1,4 @@
-"""Published classifiers as backbones from bytes of pictures to features."""
+"""Published classifiers as backbones, from the pixels of pictures to features."""
 
 from torch import nn
 
@@ -6,13 +6,13 @@ from limner.encoders.pixels import FromBytes, classifier, grid_of, last_linear
 
 
 def empty_backbone(name: str, layer: str) -> tuple[nn.Module, int]:
-    """Build a classifier from bytes to vectors or a grid, without weights.
+    """Build a backbone from pixels to vectors or a grid, before its weights are loaded.
 
     Args:
         name: see `limner.encoders.pixels.classifier`.
         layer: "grid" for its last feature map, else the pooled features.
     Returns:
-        The module, and the width of a feature.
+        The module, and F, the dimension of a feature.
     Raises:
         ConfigError: the architecture does not exist, or has no feature maps.
     """
@@ -23,7 +23,7 @@ def empty_backbone(name: str, layer: str) -> tuple[nn.Module, int]:
 
 
 def backbone_of(model: nn.Module, name: str, layer: str, width: int) -> tuple[nn.Module, int]:
-    """A classifier without its last layer, from bytes to features, and its width F.
+    """A classifier without its last layer, from pixels to features, and F, the dimension of a feature.
 
     Args:
         model: model whose weights are shared.

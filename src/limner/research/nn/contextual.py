@@ -32,8 +32,8 @@ class ContextualSentences(NamedTuple):
 class ContextualEncoder(nn.Module):
     """LSTM over words, additive attention of each word to the other sentences, and a second LSTM.
 
-    The attention needs S × L × T × A values: 66 MB for 160 sentences of 40 words in stories of five, at A =
-    512.
+    The attention stores S × L × T × A values: 66 MB in float32 for 160 sentences of 40 words in stories of
+    five, at A = 512.
 
     Source: GSDA 2021, Eqs. 1 to 4; docs/methods/gsda.md §2. Departs: attention is over the other sentences
         and averages their keys. Equation 2 as printed averages the word's own state with weights that sum to

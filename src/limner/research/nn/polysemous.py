@@ -80,7 +80,7 @@ class GridTower(nn.Module):
             hidden: hidden size of the attention.
             heads: K, number of heads.
             dim: H, dimension of embeddings.
-            backbone: pictures as bytes → (B, P, F); None if the inputs are grids.
+            backbone: network from pixels to (B, P, F) grids; None if the inputs are grids.
         """
         super().__init__()
         self.backbone = backbone

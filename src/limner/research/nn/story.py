@@ -1,6 +1,6 @@
 """Story encoders: vectors of single steps, and recurrent layers with attention over the steps of a story.
 
-Stories of different lengths are packed, so padding is not computed.
+Stories of different lengths are padded; padding never affects a result.
 """
 
 from typing import NamedTuple
@@ -83,7 +83,7 @@ class SentenceReader(nn.Module):
 class StepEncoder(nn.Module):
     """An encoder of single steps, then a bidirectional GRU over steps with bilinear attention to all steps.
 
-    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2.1. The context includes later steps, although
+    Source: VRSS 2020, Section 4; docs/methods/vrss.md §2.1. Departs: the context includes later steps, where
     Equation 4 says "before t".
     """
 
@@ -93,7 +93,7 @@ class StepEncoder(nn.Module):
         """Initialise the weights at random, from torch's generator.
 
         Args:
-            reader: encoder of single steps; its dimension W is used throughout.
+            reader: encoder of single steps; its dimension W is that of all outputs.
             hidden: hidden size of the GRU over steps, per direction: W / 2.
             context: whether steps attend to their story.
             dropout: dropout rate in [0, 1) of step vectors, in training.
@@ -212,7 +212,7 @@ class RowNorm(nn.BatchNorm1d):
 
 
 class PictureSequenceEncoder(nn.Module):
-    """Features of single pictures, joined with the outputs of a two-layer Bi-LSTM over the story.
+    """Projected features of single pictures, joined with the outputs of a two-layer Bi-LSTM over the story.
 
     Source: GLAC Net 2018; docs/methods/gsda.md §4.3.
     """

@@ -1,7 +1,7 @@
 """Text tower of CMCM and its baselines, recurrent layers over padded sequences, and initial word vectors.
 
-Word vectors are random, learned on the training texts by gensim, or read from GloVe; all are reproducible to
-the bit for given texts and seed.
+Word vectors are random, learned on the training texts by gensim, or read from GloVe; given texts and seed,
+all are reproducible bit for bit.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ Pooling = Literal["none", "additive", "scaled"]
 
 
 def word_embedding(where: str, words: int, width: int, vectors: Tensor | None) -> nn.Embedding:
-    """Embedding layer with random weights from torch's generator, or the (V, E) `vectors`; padding is zero.
+    """Embedding layer with the (V, E) `vectors`, or random ones from torch's generator; padding is zero.
 
     Raises:
         ShapeError: the shape of `vectors` is not (V, E).
@@ -313,7 +313,7 @@ def learn_vectors(
     epochs: int = 50,
     seed: int = 0,
 ) -> Matrix:
-    """Learn CBOW word vectors with word2vec, reproducible to the bit (one worker).
+    """Learn CBOW word vectors with word2vec, reproducible bit for bit (one worker).
 
     Words of the vocabulary that are not in the texts get random vectors, like the unknown word.
 
@@ -380,7 +380,7 @@ def glove_vectors(
     if not known:
         raise DataError(
             f"{where}: none of the {counted(len(vocabulary.words), 'word')} of the training texts has a"
-            " vector"
+            " vector; are the vectors for another language?"
         )
     return matrix
 

@@ -1,1 +1,1 @@
-"""Trained runs: made, opened, chosen on validation, measured, and lent to a library as an encoder."""
+"""Trained runs: training, opening, selection on validation, measuring, and use as a library's encoder."""

@@ -1,4 +1,4 @@
-"""What ``limner verify`` reads of trained runs and of feature stores."""
+"""The checks of trained runs and feature stores for ``limner verify``."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -18,7 +18,7 @@ from limner.research.training import checkpoint
 from limner.research.training.checkpoint import BEST, HISTORY
 from limner.verification import Check, Checked, VerifyOptions, faulty, judged, read
 
-_COPY = "put the run back from a copy, or train in another folder"
+_COPY = "restore the run from a copy, or train in another folder"
 
 
 def _is_run(folder: Path) -> bool:
@@ -26,7 +26,7 @@ def _is_run(folder: Path) -> bool:
 
 
 def _run(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
-    """Checkpoints and the memory of an epoch, all else that has its checksum within, and what is noted."""
+    """Check checkpoints, the memory bank, other files that contain their checksum, and recorded checksums."""
     yield from _checkpoints(folder)
     readers: dict[str, Callable[[], object]] = {
         SCORES_FILE: partial(read_pair_scores, folder),
@@ -61,7 +61,7 @@ def _checkpoints(folder: Path) -> Iterator[Checked]:
 
 
 def _noted(folder: Path) -> Iterator[Checked]:
-    """What is noted: files that are absent, and those that have no checksum within."""
+    """Check recorded files: whether they exist, and the checksum of those that do not contain their own."""
     try:
         files = noted(folder)
     except LimnerError as error:
@@ -95,10 +95,10 @@ def _features(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     what = f"{counted(len(wrong), 'row')}, the first of picture {held.ids[wrong[0]]!r}"
     if asked.repair:
         left = features.repair(folder)
-        advice = f"{what}; {counted(left, 'row')} kept, the next run extracts the others again"
+        advice = f"{what}; {counted(left, 'row')} kept; the next run extracts the others again"
         yield Checked(path=str(path), state="repaired", advice=advice)
     else:
-        advice = f"{what}; --repair takes them out, and the next run extracts them again"
+        advice = f"{what}; --repair removes them, and the next run extracts them again"
         yield Checked(path=str(path), state="damaged", advice=advice)
 
 

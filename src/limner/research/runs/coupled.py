@@ -1,7 +1,7 @@
-"""Ranks the steps of a story jointly: by the scores of a trained run and the similarity of pictures.
+"""Ranks pictures for the steps of a story jointly, by the scores of a trained run and a pairwise term.
 
-Similarity comes from scene graphs (GSDA's ψ) or stored features. Its weight ω is chosen on validation
-stories, separately for each way of ranking.
+The pairwise term is the similarity of pictures, by scene graphs (GSDA's ψ) or stored features, times a weight
+ω, which is chosen on validation stories for each decoding separately.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,11 +39,11 @@ METRICS = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
 
 @dataclass(frozen=True)
 class Coupled:
-    """Stories of one part.
+    """Scores and pairwise term of the stories of one part.
 
     Attributes:
         scores: (N, M) scores of steps with all distinct pictures.
-        pull: (M, M) similarity of pictures; 0 on the diagonal.
+        pull: (M, M) pairwise term: similarity of pictures; 0 on the diagonal.
         columns: (N,) picture of each step.
         stories: (N,) story of each step; steps of a story are in order.
     """
@@ -54,16 +54,16 @@ class Coupled:
     stories: tuple[str, ...]
 
     def ranked(self, way: Way, omega: float) -> tuple[IntArray, Float64Array]:
-        """Rows, and (N', M) values that rank all pictures for each row.
+        """The (N',) steps that are ranked, and (N', M) values by which pictures are ranked for each.
 
-        Greedy and beam search rank from left to right, by a step's scores and the similarity to the picture
-        chosen before. Chain and anchor rank by the best whole story with each picture at that step. With a
-        pin, the first step's own picture is given, and the other steps are ranked with their similarity to
-        it.
+        Greedy and beam search go from left to right: a step's values are its scores plus the similarity to
+        the picture chosen for the previous step. With chain and anchor, the value of a picture is that of the
+        best whole story with this picture at the step. With pin, the first step's own picture is given, and
+        similarity to it is added to the scores of the other steps.
 
         Args:
-            way: each step on its own, or one of these.
-            omega: weight of the similarity.
+            way: decoding; "each" ranks each step by itself.
+            omega: weight ω of the pairwise term, at least 0.
         """
         found = self.scores.copy()
         rows = np.arange(len(found))
@@ -87,7 +87,7 @@ class Coupled:
             rest = rest[self.columns[rest] != pin]
             table = self.scores[rest] + omega * self.pull[pin]
             if len(rest):
-                table[:, pin] = table.min() - 1.0  # already shown
+                table[:, pin] = table.min() - 1.0  # ranked last, because it is already shown
             kept.append(rest)
             tables.append(table)
         return np.concatenate(kept), np.concatenate(tables)
@@ -97,18 +97,18 @@ def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path
     """Stories of one part as a run scores them.
 
     Args:
-        run: trained.
+        run: trained run.
         part: part of the run's own split.
-        pull: source of similarity: ``graphs`` of a run of GSDA, or stored ``features``.
+        pull: source of the pairwise term: "graphs" of a run of GSDA, or stored "features".
         weights: weights of the backbone, if features must be extracted.
     Raises:
-        ConfigError: the run reads no scene graphs, or has no stored features.
+        ConfigError: the run uses no scene graphs, or has no stored features.
         DataError: the data set has no stories, or a picture has no graph.
     """
     data, pictures = run.data(weights=weights)
     pairs = one_row_per_pair(data.split(part))
     if not of_stories(pairs):
-        raise DataError(f"{run.folder}: {data.name} has no steps of stories; name a run of stories")
+        raise DataError(f"{run.folder}: {data.name} has no stories; name a run trained on stories")
     pairs = tuple(sorted(pairs, key=lambda pair: pair.pos or 0))
     texts, images, columns = vectors(run.model, pictures, rows_of(pairs, pictures, ()), run.can)
     first = np.unique(columns, return_index=True)[1]
@@ -118,7 +118,7 @@ def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path
     else:
         features, _, similar = fixed_features(run.data(plain=True, weights=weights)[1], ids)
         if features is None:
-            raise ConfigError(f"{run.folder}: its pictures have no stored features; take --pull graphs")
+            raise ConfigError(f"{run.folder}: its pictures have no stored features; pass --pull graphs")
         alike = unit_or_zero(features if similar else features - features.mean(axis=0))
     table = alike @ alike.T
     np.fill_diagonal(table, 0.0)
@@ -130,7 +130,7 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
     """(M, d) ψ of the pictures' scene graphs; zeros for empty graphs."""
     if not isinstance(run.model, Gsda) or not isinstance(run.config, GsdaConfig) or run.config.graph == "off":
         raise ConfigError(
-            f"{run.folder}: this run reads no scene graphs; take one of GSDA, or --pull features"
+            f"{run.folder}: this run uses no scene graphs; name a run of GSDA, or pass --pull features"
         )
     known = graphs_of(run.config)
     lacking = [name for name in ids if name not in known]
@@ -146,7 +146,7 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
 
 
 def figures(part: Coupled, way: Way, omega: float) -> Mapping[str, Interval]:
-    """Metric → its value with its interval by story, over the rows that a way ranks."""
+    """Metrics by name, with bootstrap intervals over stories, of the steps that a decoding ranks."""
     rows, table = part.ranked(way, omega)
     own: dict[str, set[int]] = {}
     for story, column in zip(part.stories, part.columns.tolist(), strict=True):
@@ -164,12 +164,12 @@ def figures(part: Coupled, way: Way, omega: float) -> Mapping[str, Interval]:
 def coupled(
     val: Coupled, part: Coupled, ways: Sequence[Way] = WAYS
 ) -> Iterator[tuple[Way, float, Mapping[str, Interval]]]:
-    """Yield each way of ranking with its best ω by MRR on validation stories, and its figures.
+    """Yield each decoding with its best ω by MRR on validation stories, and its figures.
 
     Args:
         val: validation stories.
-        part: stories to rank.
-        ways: ways of ranking.
+        part: stories to measure.
+        ways: decodings.
     Source: GSDA 2021 does not say whether ψ is used for ranking; docs/methods/gsda.md §5.
     """
     for way in ways:

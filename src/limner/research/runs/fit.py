@@ -1,6 +1,6 @@
-"""Trains or fits a new model, from settings and training rows to the best weights in a folder.
+"""Builds, trains or fits a model, from settings and training rows to the best weights in a folder.
 
-The model is built from the vocabulary, word vectors and image encoder that its settings require, and trained
+The model is built from the vocabulary, word vectors and image encoder that its settings require, then trained
 by the loop.
 """
 
@@ -57,7 +57,7 @@ def prepare(
     sentences: TextEncoder | None = None,
     multilingual: TextEncoder | None = None,
 ) -> Prepared[M]:
-    """Build the model and task of a run; words and word vectors come only from the training texts.
+    """Build the model and task of a run; the vocabulary comes only from the training texts.
 
     Args:
         own: the system.
@@ -69,14 +69,14 @@ def prepare(
         sentences: frozen sentence encoder, if the system needs one.
         multilingual: frozen multilingual encoder, if the system needs one.
     Raises:
-        CheckpointError: backbone "finetune" without weights: it is never trained from random ones.
-        ConfigError: the system is fitted without gradients, an encoder is missing, or the settings do not fit
+        CheckpointError: backbone "finetune" without pretrained weights; random ones are never used.
+        ConfigError: the system is fitted without gradients, an encoder is missing, or the settings contradict
             the data.
         ShapeError: the stored features are of another layer.
     """
     can, texts = own.capabilities(config), corpus.train.texts
     if not can.gradients:
-        raise ConfigError(f"{own.name}: is fitted, not trained by gradients; use limner train, which fits it")
+        raise ConfigError(f"{own.name}: is fitted without gradients; use limner train, which fits it")
     if "sentences" in can.reads and sentences is not None:
         from limner.encoders.text_cache import KeptTexts
 
@@ -153,7 +153,7 @@ def fit(
     note: Callable[[str], object] = lambda line: None,
     **given: Any,  # noqa: ANN401  (as `prepare`)
 ) -> tuple[Position, bool]:
-    """Train or fit a model in a folder; returns the final position, and whether the last epoch was kept.
+    """Train or fit a model in a folder; return the final position, and whether training is finished.
 
     Args:
         own: the system.

@@ -20,7 +20,7 @@ from limner.store.search import Evidence
 
 
 def validation_of_pictures(corpus: Corpus) -> Callable[[Model], Mapping[str, float]]:
-    """A function that measures a model's R@1 and mAP of same-story pictures on the validation pictures."""
+    """Return a function that measures R@1 and mAP of a model's ranking of same-story validation pictures."""
 
     def measure(model: Model) -> dict[str, float]:
         pictures, stories = story_pictures(model, corpus.pictures, corpus.val)
@@ -52,7 +52,8 @@ def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
         corpus: corpus whose validation pictures are compared (training pictures would be too similar): all
             pairs within stories and random others, up to 100,000 of each.
     Returns:
-        Evidence linear in the cosine, in nats; by logistic regression, corrected for the numbers of pairs.
+        Evidence linear in the cosine, in nats, from a logistic regression whose intercept is corrected for
+        the numbers of pairs.
     Raises:
         DataError: there are no pairs within, or none across, stories.
     """
@@ -70,7 +71,7 @@ def fit_pairwise(model: Model, corpus: Corpus) -> Evidence:
     if not together or not apart:
         kind = "one story" if apart else "different stories"
         raise DataError(
-            f"{corpus.name}: no two validation pictures of {kind}, so nothing tells what a cosine means;"
+            f"{corpus.name}: no two validation pictures of {kind}, so the cosine cannot be calibrated;"
             " use a larger validation part"
         )
     near = sorted(together)
@@ -94,6 +95,6 @@ def read_pairwise(run: Path) -> Evidence:
     """Read the calibration of a run.
 
     Raises:
-        CheckpointError: there is none, or it is damaged.
+        CheckpointError: the file is missing or damaged.
     """
     return stored(run / PAIRWISE, Evidence.model_validate_json, "pairwise term of a same-document metric")

@@ -1,6 +1,6 @@
-"""A trained run: opened for measuring, for figures, and as the encoder of a library.
+"""A trained run, opened for measuring, for figures, or as the encoder of a library.
 
-Combines the model with the backbone whose features it was trained on.
+It combines the model with the backbone whose features it was trained on.
 """
 
 import hashlib
@@ -65,7 +65,7 @@ class Run:
         Args:
             folder: run folder.
             device: torch device of the model.
-            precision: precision of a model that takes pixels; None for that of its training.
+            precision: precision of a model that takes pixels; None for that of training.
         Raises:
             MissingError: the folder has no trained run.
             CheckpointError: the weights do not load, or the system is unknown.
@@ -115,8 +115,8 @@ class Run:
         """The data set it was trained on, and its pictures as input of the model; cached.
 
         Args:
-            files: whether pictures are read from files; None for what the model takes.
-            plain: whether to use pooled features, whatever the model takes.
+            files: whether pictures are read from files; None if the model decides.
+            plain: whether to use pooled features, whatever the input of the model.
             weights: weights of the backbone, if features must be extracted.
         Raises:
             MissingError, DataError: see `limner.research.training.corpus.open_corpus`.
@@ -154,7 +154,7 @@ class Run:
     ) -> "Measured":
         """Measure ranks, predicted relations and more, with the refinement chosen on validation.
 
-        This is the only use of test rows. Under torchrun the processes share the work, and each returns the
+        Training never uses the test rows. Under torchrun the processes share the work, and each returns the
         whole result.
 
         Args:
@@ -165,8 +165,8 @@ class Run:
                 number.
             distractors: folder of stored questions, shared by all runs.
             stories: measures stories, if the pairs are steps of stories; None leaves that out.
-            protocol: protocol of the pools; ``legacy`` measures only ranks.
-            of: one set of a mixture, measured among its own pictures; "" for all sets together.
+            protocol: protocol of the pools; "legacy" measures only ranks.
+            of: name of one set of a mixture, measured among its own pictures; "" for all sets together.
         Raises:
             ConfigError: the mixture has no such set; the model has no text encoder; or c-way questions are
                 requested in the legacy protocol.
@@ -180,8 +180,8 @@ class Run:
         model, config, can = self.model, self.config, self.can
         if not can.texts:
             raise ConfigError(
-                f"{self.folder}: {self.system} is asked with pictures, so no text can be ranked;"
-                " 'limner train' printed its figures"
+                f"{self.folder}: {self.system} has no text encoder, so it cannot rank pictures for texts;"
+                " 'limner train' printed its validation figures"
             )
         if protocol == "legacy" and choices:
             raise ConfigError(
@@ -281,7 +281,7 @@ class Run:
 
     @property
     def space(self) -> str:
-        """Gallery space of its vectors; a metric, which has no text encoder, has another one."""
+        """Name of the space of its vectors in a library; models and same-document metrics have one each."""
         from limner.encoders.trained import DOCUMENT, MODEL
 
         return MODEL if self.can.texts else DOCUMENT
@@ -300,11 +300,11 @@ class Run:
         """Its image encoder, for indexing.
 
         Args:
-            weights: see `limner.match.equipment.weights_by_name`; needed if it was trained on stored
-                features.
+            weights: weights of the backbone, see `limner.match.equipment.weights_by_name`; used if it was
+                trained on stored features.
         Raises:
             MissingError: the backbone's weights are not installed.
-            CheckpointError: the weights are not those it was trained on, or the transform is unknown.
+            CheckpointError: its features came from other weights, or the transform is unknown.
         """
         return RunEncoder(self, None if self.backbone is None else pixels_of(self, self.backbone, weights))
 
@@ -352,7 +352,7 @@ class RunEncoder:
     """The image encoder of a trained run; see `limner.arrays.ImageEncoder`."""
 
     def __init__(self, run: Run, pixels: "PixelEncoder | PublishedBackbone | None") -> None:
-        """Take a run, and its backbone if the model takes features."""
+        """Combine a run with its backbone, which is None if the model takes pixels."""
         self._run, self._pixels = run, pixels
         self.fingerprint = run.fingerprint
         # distinguishes runs of the system in messages and in the library's settings
@@ -414,7 +414,8 @@ def library_runs(
         metric: the metric or its folder, or None.
         device: device of runs that are opened here, see `limner.devices.device_of`.
     Raises:
-        ConfigError: an argument is not a run or a path; a run is of the other kind; or see `Run.for_library`.
+        ConfigError: an argument is neither a run nor a path; the model is a metric or the metric a model; or
+            see `Run.for_library`.
         MissingError, CheckpointError: see `Run.open`.
     """
     from limner.encoders.trained import DOCUMENT, MODEL
@@ -436,7 +437,7 @@ def library_runs(
 
 
 PICTURES_AT_ONCE = 512
-"""Rows per block, of which each is encoded by one process."""
+"""Pictures per block; each block is encoded by one process."""
 
 
 def vectors(
@@ -453,7 +454,7 @@ def vectors(
 
 
 def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
-    """Encode the texts of rows, (N, …); models of sequences encode whole stories.
+    """Encode the texts of rows, (N, …); models of stories encode whole stories.
 
     Texts of similar length share a block, and each block is encoded by one process.
     """

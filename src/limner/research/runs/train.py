@@ -1,7 +1,7 @@
 """Trains a run from a settings file: reads settings, trains the model, and selects weights on validation.
 
-All systems that encode texts and pictures are selected by ranking the validation pictures, or by c-way
-choice, without refinement; the refinement is chosen once, afterwards.
+Weights of a system with a text encoder are selected by a figure of its validation scores without refinement;
+the refinement is chosen once, afterwards.
 """
 
 import json
@@ -70,11 +70,11 @@ def read_config(path: Path, overrides: Sequence[str] = (), data: str = "") -> Ru
         overrides: see `limner.config.build`; another preset replaces all settings that the file only repeats
             from its own preset.
         data: overlay (name or file, see `overlays`) or registered data set to train on; "" for the set named
-            in `overrides` or the row's file. The overlay named like the set is applied; a set without its
-            overlay is a deviation.
+            in `overrides` or the row's file. The overlay with the set's name is applied; training on a set
+            without an overlay is a deviation.
     Raises:
-        ConfigError: the file does not exist, names no or an unknown system, there is no data set, or a
-            setting is wrong.
+        ConfigError: the file does not exist, it names no system or an unknown one, no data set is named, or
+            a setting is wrong.
     """
     values = read_toml(path)
     name = values.get("system")
@@ -111,19 +111,21 @@ def _given(key: str, overrides: Sequence[str]) -> str:
 def overlays(
     values: Mapping[str, Any], row: Path, data: str, presets: Collection[str]
 ) -> dict[str, dict[str, Any]]:
-    """Read an overlay: a data set's settings for a row; under "" always, under a preset's name only with it.
+    """Read an overlay: a data set's settings for a row.
 
     An overlay is a TOML file with settings for all systems; tables ``[SYSTEM]`` for one system; and in these
     ``[[SYSTEM.rows]]`` for the rows whose files are listed in ``names``. Later ones override earlier ones.
-    Tables ``[PRESET]``, such as ``[laptop]``, have the same form.
+    Tables ``[PRESET]``, such as ``[laptop]``, have the same form and apply only with that preset.
 
     Args:
         values: settings of the row.
         row: its file; overlays are in a folder ``data`` next to it or one level up.
         data: name of an overlay (that of the data set), or its file.
         presets: names of presets.
+    Returns:
+        Settings by preset; those under "" always apply.
     Raises:
-        ConfigError: the table of the system has another form, or the overlay is named like a registered set
+        ConfigError: the table of the system has another form, or the overlay has the name of a registered set
             but is for another.
     """
     file = _overlays(row).get(data, Path(data))
@@ -131,7 +133,7 @@ def overlays(
     named = over.get("data", {}).get("set", data)
     if data != named and known_set(data):
         raise ConfigError(
-            f"{file}: is of the data set {named!r}, and {data!r} is another; name it {named}.toml"
+            f"{file}: is for the data set {named!r}, but {data!r} is another one; rename it to {named}.toml"
         )
     tables = {name: over.pop(name) for name in presets if isinstance(over.get(name), dict)}
     return {
@@ -146,7 +148,7 @@ def _for_row(system_name: str, row: str, over: Mapping[str, Any], where: str) ->
     rows = own.get("rows", []) if isinstance(own, dict) else None
     if not isinstance(rows, list) or not all(isinstance(table, dict) and "names" in table for table in rows):
         raise ConfigError(
-            f"{where}: {system_name}: expected a table of settings, whose rows are tables with names"
+            f"{where}: {system_name}: expected a table of settings, in which 'rows' are tables with 'names'"
         )
     systems = names()
     whole = {key: value for key, value in over.items() if key not in systems}
@@ -233,7 +235,9 @@ def train(
         given = overrides
         config = read_config(Path(config).expanduser(), overrides, data)
     elif overrides or data:
-        raise ConfigError("train: overrides and data need a settings file, found settings")
+        raise ConfigError(
+            "train: overrides and data apply to a settings file, but config is settings; leave them out"
+        )
     settings = shrunk(config, weights) if smoke else config
     own = system(settings.system)
     can = own.capabilities(settings)
@@ -301,7 +305,7 @@ def train(
 
 
 def shrunk(config: RunConfig, weights: Path | None) -> RunConfig:
-    """Settings of a run of a few seconds; the backbone stays if weights are given for it."""
+    """Settings for a run of a few seconds; the backbone is kept if weights are given for it."""
     kept = {} if weights is None else {"data": {"backbone": config.data.backbone}}
     small: RunConfig = replaced(config.smoke(), kept)
     return small
@@ -318,7 +322,7 @@ def replaced_by_smoke(config: RunConfig, small: RunConfig, given: Sequence[str])
     asked, used = flat(config.model_dump(mode="json")), flat(small.model_dump(mode="json"))
     keys = [one.partition("=")[0].strip() for one in given]
     return [
-        f"--smoke replaces --set {key}={asked[key]} by {used[key]}"
+        f"--smoke replaces --set {key}={asked[key]} with {used[key]}"
         for key in dict.fromkeys(keys)
         if key in asked and asked[key] != used.get(key)
     ]
@@ -347,7 +351,7 @@ def _backbone(settings: RunConfig, layer: "Layer", weights: Path | None) -> tupl
 
 
 def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
-    """Choose on validation and store the refinement, or a metric's calibration."""
+    """Choose the refinement, or calibrate a same-document metric, on validation, and store the result."""
     stated = run.can.refinement
     if stated is not None:
         refinement = chosen_refinement(run.model, corpus, run.can)
@@ -366,14 +370,14 @@ def _conclude(run: Run, corpus: Corpus, note: Callable[[str], Any]) -> None:
         try:
             write_pairwise(run.folder, fit_pairwise(run.model, corpus))
         except DataError as error:
-            note(f"{error}; until then 'limner illustrate --metric' will not take this run")
+            note(f"{error}; until then 'limner illustrate --metric' cannot use this run")
 
 
 LEFT_OUT = "left_out.jsonl"
 
 
 def write_left_out(missing: Sequence[MissingPicture], run: Path) -> str:
-    """Write the list of pairs left out, atomically, or remove an old list if there are none.
+    """Write the list of pairs left out, atomically; if there are none, remove an old list.
 
     Args:
         missing: pairs left out, each with picture and reason.
@@ -403,7 +407,7 @@ _BLOCK = 512
 
 
 def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[[Any], Mapping[str, float]]:
-    """A function that measures a model on the validation rows, against all their pictures.
+    """Return a function that measures a model on the validation rows, against all their pictures.
 
     Figures: MedR, R@1, R@5, R@10 (fractions) and MRR; mAP over the relations that occur, if relations are
     predicted; for a model of pictures only, R@1 and mAP of same-story pictures (see
@@ -413,9 +417,9 @@ def validation(corpus: Corpus, can: Capabilities, metric: str = "") -> Callable[
     Args:
         corpus: corpus; only `val` is used.
         can: capabilities of the system.
-        metric: the figure that selects; C@c and hinge are measured only if named here.
+        metric: the figure that selects weights; C@c and hinge are measured only if named here.
     Returns:
-        model → name → figure.
+        Function from a model to its figures by name.
     Raises:
         ConfigError: see `choices_of`.
         DataError: there are too few validation pairs for the number of options.
@@ -515,7 +519,7 @@ def mean_hinge(
 
 
 def choices_of(metric: str) -> tuple[int, ...]:
-    """The number of options of a metric C@c; empty for another metric.
+    """The number of options of a metric C@c, as a tuple of one; empty for another metric.
 
     Raises:
         ConfigError: C@ is not followed by an integer of at least 2.
@@ -559,7 +563,7 @@ def maximise(metric: str) -> bool:
 
 
 def chosen_refinement(model: Model, corpus: Corpus, can: Capabilities) -> Refinement:
-    """The refinement from the settings; parameters that they leave open are chosen on the validation rows.
+    """The refinement in the settings; parameters that are None there are chosen on the validation rows.
 
     Args:
         model: model that predicts relations.

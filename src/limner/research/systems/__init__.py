@@ -1,1 +1,1 @@
-"""The published systems, their baselines and limner's own: a module of its own each, see `base.system`."""
+"""The published systems, their baselines and limner's own, one module each; see `base.system`."""

@@ -1,7 +1,6 @@
 """Interface of a system: settings, model, batches, losses and capabilities.
 
-A system declares these; everything that is the same for all systems, from a new model to a saved one, is
-here.
+Each system declares these; what all systems share, from building a model to loading a saved one, is here.
 """
 
 import hashlib
@@ -43,8 +42,8 @@ BackboneUse = Literal["frozen", "drawings", "finetune"]
 TextEncoderName = Literal["sentences", "multilingual"]
 Reads = Literal["words", "sentences", "multilingual"]
 NO_COSINE = (
-    "does not score by the cosine of two vectors, a library does; use a run of another system, or limner"
-    " measure for this one"
+    "does not score by the cosine of two vectors, which a library needs; use a run of another system, or"
+    " evaluate this one with limner measure"
 )
 """See `Capabilities.no_library`."""
 C = TypeVar("C", bound=RunConfig)
@@ -57,7 +56,7 @@ class RefinedScores:
 
     Attributes:
         form: form of the refinement.
-        strength, threshold: values from the settings; None for those to be chosen on validation.
+        strength, threshold: values from the settings; None means chosen on validation.
     """
 
     form: Literal["multiply", "add"]
@@ -71,18 +70,18 @@ class Capabilities:
 
     Attributes:
         stories: whether it encodes the steps of a story together.
-        reads: how texts are read: as "words" of the training texts, by frozen encoders, or not at all, if it
-            compares pictures with pictures.
+        reads: input of its text encoder: "words" of the training vocabulary, or vectors of the named frozen
+            encoders; empty if it only compares pictures with pictures.
         trains_with: frozen text encoders needed only for training.
         no_library: reason why a library cannot be indexed with a run, as the continuation of a sentence that
             begins with the system's name; "" if it can.
-        backbone: "frozen", with stored features; a small network for the pixels of "drawings"; or one to
-            "finetune".
-        layer: layer of the features: vectors ("pooled", "stages", "described"), a "grid", or rows of
-            "blocks".
-        trains_backbone: whether the network of drawings is trained; otherwise it is fixed.
+        backbone: source of picture features: "frozen" (stored features), "drawings" (a small network over the
+            pixels of drawings) or "finetune" (a backbone that is trained further).
+        layer: layer of the features, see `limner.research.datasets.features`: vectors ("pooled", "stages",
+            "described"), a "grid" of vectors, or the inputs of trainable "blocks".
+        trains_backbone: whether the network for drawings is trained; otherwise it is fixed.
         mirrored: whether features of mirrored training pictures are needed too.
-        gradients: whether it is trained in steps; if not, it is fitted at once.
+        gradients: whether it is trained by gradient descent; if not, `System.fit` fits it in one call.
         refinement: refinement of scores by predicted relations; None if it predicts none.
         attention: whether it has attention over the words of a text.
         captions: whether it generates texts from pictures.
@@ -128,7 +127,7 @@ class Capabilities:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Context of evaluation mode without gradients; the previous mode is restored, also after an error."""
+    """Context in evaluation mode, without gradients; the previous mode is restored, even after an error."""
     before = model.training
     model.eval()
     try:
@@ -139,25 +138,25 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
-    """Convert features to float32; bytes stay bytes."""
+    """Convert features to a float32 tensor; pixels (uint8) stay uint8."""
     plain = values if values.dtype == np.uint8 else values.astype(np.float32, copy=False)
-    # Copy a read-only (memory-mapped) array, which torch refuses to share.
+    # torch cannot share a read-only (memory-mapped) array, so copy it
     return torch.from_numpy(plain if plain.flags.writeable else plain.copy()).to(device)
 
 
 @dataclass
 class Parts:
-    """Inputs of a model's constructor, from the training rows of a new run or from the file of a saved one.
+    """Inputs of a model's constructor: from the training rows for a new run, from its file for a saved one.
 
     Attributes:
         vocabulary: words of the training texts.
         image_width: F of the picture features.
         max_length: maximum number of words of a text.
-        backbone: network from bytes of pictures to features, trained or fixed; None if features are stored.
+        backbone: network from pixels to features, trained or fixed; None if features are stored.
         vectors: (V, E) initial word vectors; None for random ones.
-        sentences, multilingual: frozen encoders of texts.
-        about: further values that a system stores with weights and settings, as JSON values.
-        tensors: the weights of a saved run; of a new one those with which a system starts.
+        sentences, multilingual: frozen text encoders.
+        about: further JSON values that a system stores with weights and settings.
+        tensors: weights of a saved run, or initial values that a system provides for a new one.
         where: the file, for messages.
         notes: notes for the user.
     """
@@ -182,7 +181,7 @@ class Surprise(NamedTuple):
         nats: (S,) negative log-likelihood of each sentence, including its end unless it is truncated before
             it.
         tokens: (S,) words and 1 for the end.
-        unknown: (S,) number of them outside the vocabulary, which count as one class.
+        unknown: (S,) number of these tokens that are outside the vocabulary; all are scored as one class.
     """
 
     nats: NDArray[np.float64]
@@ -191,8 +190,7 @@ class Surprise(NamedTuple):
 
 
 class Model(nn.Module):
-    """Encodes texts and pictures in one space: the interface of every system's model for retrieval and
-    evaluation.
+    """Encodes texts and pictures in a joint space; the interface of all models for retrieval and evaluation.
 
     A subclass defines `pictures`; `texts` if it reads texts as words; and `features` if pictures first pass
     through a fixed network.
@@ -200,12 +198,11 @@ class Model(nn.Module):
     Attributes:
         name: name of the model, for messages.
         architecture: its settings.
-        vocabulary, max_length: of the texts that it reads.
-        image_width: F of a picture's features.
-        features: bytes of pictures → (B, F), fixed; None if features are stored.
-        relations: C names, if it predicts relations.
-        separable: whether a relation's logit is a text term plus a picture term.
-        precision: precision of products if `encode_image` takes pixels; stored features keep their own.
+        vocabulary, max_length: vocabulary and maximum number of words of its texts.
+        image_width: F, dimension of a picture's features.
+        features: fixed network from pixels to (B, F) features; None if features are stored.
+        relations: names of the C relations that it predicts; empty if it predicts none.
+        precision: precision of matrix products if `encode_image` takes pixels; stored features use float32.
     """
 
     name: ClassVar[str] = ""
@@ -214,7 +211,7 @@ class Model(nn.Module):
     relations: tuple[str, ...] = ()
 
     def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
-        """Set the common parts of a model; a subclass initialises its weights from torch's generator."""
+        """Set what all models share; a subclass initialises its weights from torch's generator."""
         super().__init__()
         self.architecture = architecture
         self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
@@ -225,7 +222,7 @@ class Model(nn.Module):
 
     @property
     def dim(self) -> int:
-        """D, width of a vector."""
+        """D, dimension of a vector."""
         return int(self.architecture.dim)
 
     @property
@@ -235,12 +232,12 @@ class Model(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights lie."""
+        """Device of the weights."""
         return next(chain(self.parameters(), self.buffers())).device
 
     @property
     def separable(self) -> bool:
-        """Whether relation logits are a text term plus a picture term."""
+        """Whether a relation's logit is the sum of a text term and a picture term."""
         return False
 
     @property
@@ -255,19 +252,19 @@ class Model(nn.Module):
         return digest.hexdigest()
 
     def identity(self) -> tuple[object, ...]:
-        """Further values on which vectors depend, compared by their `repr`."""
+        """Further values on which the vectors depend; `fingerprint` hashes their `repr`."""
         return (self.max_length,)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(B, L) int64 words and (B,) lengths on the CPU → (B, *shape)."""
+        """(B, L) int64 word ids and (B,) lengths on the CPU → (B, *shape) vectors."""
         raise NotImplementedError
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """B features or bytes, as in training → (B, *shape)."""
+        """Features or pixels of B pictures, as in training → (B, *shape) vectors."""
         raise NotImplementedError
 
     def described(self, pictures: Tensor) -> Tensor:
-        """Features, or the constant features of drawn pictures' bytes: (B, F).
+        """(B, F) features of B pictures, without gradient: stored ones unchanged, pixels through `features`.
 
         Raises:
             ShapeError: the features have another width.
@@ -278,26 +275,29 @@ class Model(nn.Module):
         return found
 
     def check_width(self, features: Tensor) -> None:
-        """Reject features that are not vectors of the model's width."""
+        """Raise a ShapeError unless the features are (B, `image_width`)."""
         if features.ndim != 2 or features.shape[1] != self.image_width:
             shape, due = tuple(features.shape), self.image_width
             raise ShapeError(f"{self.name}: picture features have shape {shape}, expected (B, {due})")
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """(B, L) int64 word ids on the weights' device, and (B,) lengths on the CPU."""
+        """(B, L) int64 word ids on the device of the weights, and (B,) lengths on the CPU."""
         ids, lengths = self.vocabulary.batch(texts, self.max_length)
         return torch.from_numpy(ids).to(self.device), torch.from_numpy(lengths)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, *shape) float32 unit rows, in evaluation mode."""
+        """Texts → (N, *shape) float32 vectors, in evaluation mode."""
         return self._rows(len(texts), lambda some: self.texts(*self.numbers(texts[some])))
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → per story (T, D) float32 unit rows; by default each step is encoded alone."""
+        """Stories → (T, D) float32 vectors of each story; by default each step is encoded by itself."""
         return [self.encode_text(story) for story in stories]
 
     def encode_image(self, pictures: NDArray[Any]) -> FloatArray:
-        """M features or bytes, as in training → (M, *shape) float32 unit rows; may be memory-mapped."""
+        """Features or pixels of M pictures, as in training → (M, *shape) float32 vectors.
+
+        The input may be memory-mapped.
+        """
 
         def made(some: slice) -> Tensor:
             values = to_tensor(pictures[some], self.device)
@@ -308,7 +308,7 @@ class Model(nn.Module):
         return self._rows(len(pictures), made)
 
     def _rows(self, count: int, made: Callable[[slice], Tensor]) -> FloatArray:
-        """(N, *shape) outputs, some rows at a time, in evaluation mode."""
+        """(N, *shape) outputs of `made`, computed in batches in evaluation mode."""
         found = np.zeros((count, *self.shape), np.float32)
         with evaluating(self):
             for start in range(0, count, ENCODE_BATCH):
@@ -317,7 +317,7 @@ class Model(nn.Module):
         return found
 
     def score(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, D) and (M, D) unit rows → (N, M) cosines."""
+        """(N, D) texts and (M, D) pictures → (N, M) dot products, which are cosines of unit vectors."""
         return scores(texts, images)
 
     def products(self, texts: Tensor, images: Tensor) -> Tensor:
@@ -325,13 +325,13 @@ class Model(nn.Module):
         return texts @ images.t()
 
     def scorer(self, texts: FloatArray, images: FloatArray) -> Callable[[Some, Some], Any]:
-        """Function that scores any texts with any pictures on request, on the device of the weights.
+        """Return a function that scores chosen texts with chosen pictures, on the device of the weights.
 
         Args:
             texts: (N, *shape) from `encode_text`.
             images: (M, *shape) from `encode_image`.
         Returns:
-            (Q rows, P columns) → (Q, P): an array if that device is the CPU, else a tensor there.
+            Function of Q rows and P columns → (Q, P): an array on the CPU, otherwise a tensor on the device.
         """
         device = self.device
         held = [torch.from_numpy(np.ascontiguousarray(part)).to(device) for part in (texts, images)]
@@ -347,7 +347,7 @@ class Model(nn.Module):
         return block
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums."""
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; a logit is their sum."""
         raise self._without("relations")
 
     def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
@@ -355,19 +355,19 @@ class Model(nn.Module):
         raise self._without("relations")
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """Pairs of rows of (B, D) and (B, D) → (B, C) probability that each relation holds."""
+        """(B, D) texts and (B, D) pictures, row by row → (B, C) probability that each relation holds."""
         raise self._without("relations")
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """For each text its tokens, up to `max_length`, and their weights, which sum to 1."""
+        """The tokens of each text, up to `max_length`, with their attention weights, which sum to 1."""
         raise self._without("attention")
 
     def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """Surprise of sentences, given the features of their pictures, (T, F) per story."""
+        """Surprise of the sentences of stories, given the (T, F) features of each story's pictures."""
         raise self._without("captioner")
 
     def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
-        """Features of a story's pictures, (T, F) per story → T generated texts."""
+        """(T, F) features of each story's pictures → T generated texts per story."""
         raise self._without("captioner")
 
     def _without(self, what: str) -> ConfigError:
@@ -393,7 +393,7 @@ class SystemTask(ABC, Generic[C, M]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Number of full batches of one process."""
+        """Number of full batches per epoch, the same in each process."""
         return self._batches.steps_per_epoch
 
     def batches(self, epoch: int) -> Iterable[Any]:
@@ -409,7 +409,7 @@ class SystemTask(ABC, Generic[C, M]):
         return ", ".join(batch.ids)
 
     def open(self, folder: Path) -> None:
-        """Set the run folder, before anything is trained or restored."""
+        """Set the run folder; called before training or restoring."""
 
     def memory(self) -> dict[str, Tensor]:
         """State kept between steps besides the weights; empty by default."""
@@ -419,11 +419,13 @@ class SystemTask(ABC, Generic[C, M]):
         """Restore the state from `memory`."""
 
     def close(self, folder: Path) -> None:
-        """After the last epoch, write files that figures need."""
+        """Write files that figures need; called after the last epoch."""
 
 
 class System(Generic[C, M]):
-    """A system that can be trained. A new system is a subclass with one instance, ``SYSTEM``, in its module.
+    """A system that can be trained.
+
+    To add one, write a module with a subclass and one instance of it, ``SYSTEM``.
 
     Attributes:
         name: name in the registry and in settings files.
@@ -455,9 +457,9 @@ class System(Generic[C, M]):
         """Load a trained model, in evaluation mode, and the settings with which it was trained.
 
         Args:
-            path: folder of a run, or file of its best weights.
+            path: folder of a run, or the file with its best weights.
             device: device of the model.
-            sentences: text encoder, if the run has one; None for the one that comes with limner.
+            sentences: frozen sentence encoder, if the run uses one; None for the bundled one.
         Raises:
             MissingError: the folder has no trained run.
             CheckpointError: not a checkpoint of this system, damaged, or trained with another sentence
@@ -489,8 +491,8 @@ class System(Generic[C, M]):
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:
                 raise CheckpointError(
-                    f"{file}: trained on vectors of another encoder of sentences than"
-                    f" {parts.sentences.name}; install that version of it, or train again"
+                    f"{file}: trained on vectors of another encoder of sentences than the installed"
+                    f" {parts.sentences.name}; install the one it was trained with, or train it again"
                 )
         self.recall(config, parts)
         model = self.build(config, parts)
@@ -512,9 +514,7 @@ class System(Generic[C, M]):
         raise NotImplementedError
 
     def empty_side(self, config: C, width: int) -> tuple[nn.Module | None, int]:
-        """The image encoder without weights, which a checkpoint provides, and F; `width` if features are
-        stored.
-        """
+        """The image encoder before its weights are loaded, and F; None and `width` if features are stored."""
         can = self.capabilities(config)
         if can.backbone == "drawings":
             return drawing_backbone(can)
@@ -523,7 +523,7 @@ class System(Generic[C, M]):
     def saved_with(
         self, config: C, corpus: Corpus, vocabulary: Vocabulary, image_width: int
     ) -> dict[str, Any]:
-        """Values that `load` needs to build the model of a run again."""
+        """Values from which `load` rebuilds the model of a run."""
         saved: dict[str, Any] = {
             "config": config.model_dump(mode="json"),
             "vocabulary": json.loads(vocabulary.to_json()),
@@ -536,7 +536,7 @@ class System(Generic[C, M]):
 
 
 def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
-    """Network for drawings, trainable or fixed, and the width of its features."""
+    """Network for drawings, trainable or fixed, and F, the dimension of its features."""
     if not can.trains_backbone:
         return CellColours(), CellColours.width
     backbone = DrawingGrid() if can.layer == "grid" else DrawingNet()
@@ -544,7 +544,7 @@ def drawing_backbone(can: Capabilities) -> tuple[nn.Module, int]:
 
 
 _SHARED = ("base", "picture_side", "text_side")
-"""Modules that declare no system."""
+"""Modules of this package that define no system."""
 
 
 def names() -> tuple[str, ...]:
@@ -555,10 +555,10 @@ def names() -> tuple[str, ...]:
 
 
 def system(name: str) -> System[Any, Any]:
-    """Find a system by its name.
+    """Return the system of this name.
 
     Raises:
-        ConfigError: there is no such system.
+        ConfigError: unknown name.
     """
     if name not in names():
         raise ConfigError(unknown("system", name, names()))

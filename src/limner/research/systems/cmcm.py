@@ -1,6 +1,6 @@
 """CMCM: joint embedding of texts and pictures, with prediction of the coherence relations between them.
 
-Base, CMCA and the per-relation models are settings of it.
+Base, CMCA and the per-relation models are settings of this system.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,8 +71,8 @@ class LossConfig(Record):
         geometry, within: settings of "batch_hard".
         margin: margin, in units of the distance or the cosine.
         relation_form: weights and reduction of the relation loss.
-        relation_weight: λ_cls; 0 for no relations.
-        indifference_weight: weight of the loss that pulls the relations of wrong pairs to ½.
+        relation_weight: λ_cls; with 0 no relations are predicted.
+        indifference_weight: weight of the loss that pulls the predicted probabilities of wrong pairs to ½.
     Source: CMCM 2022, Eqs. 1 to 3; docs/methods/cmcm.md §3.
     """
 
@@ -91,8 +91,8 @@ class CmcmConfig(RunConfig):
     Attributes:
         model: see `Architecture`.
         loss: see `LossConfig`.
-        backbone: "frozen" features, a small network for "drawings", or "finetune".
-        refinement: form of the refinement at test time, if relations are predicted.
+        backbone: see `Capabilities`.
+        refinement: form of the refinement at test time; used if relations are predicted.
         refinement_strength: λ of the refinement; None to choose on validation.
         refinement_threshold: T of the refinement, score units; None to choose on validation.
     """
@@ -140,7 +140,7 @@ class CmcmConfig(RunConfig):
     def trained(self) -> Architecture:
         """The architecture, without relations if their loss has weight 0.
 
-        Untrained relations would refine rankings at random.
+        An untrained relation module would refine rankings at random.
         """
         relations = self.model.relations if self.loss.relation_weight else "none"
         return self.model.model_copy(update={"relations": relations})
@@ -188,7 +188,7 @@ class CoherenceModule(nn.Module):
         """
         if self.kind != "linear":
             raise ConfigError(
-                f"relations: {self.kind!r} is not a sum of a text and a picture term; use its table"
+                f"relations: {self.kind!r} logits are not a sum of a text and a picture term; use its table"
             )
         return self._halves(texts, images)
 
@@ -209,7 +209,7 @@ class CoherenceModule(nn.Module):
         return found
 
     def _halves(self, texts: Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The first layer applied to texts and pictures separately; the texts have the bias."""
+        """The first layer applied to texts and pictures separately; the bias is in the text part."""
         expect("relations", texts=(texts, f"N {self.dim}"), images=(images, f"M {self.dim}"))
         of_text, of_image = self.first.weight[:, : self.dim], self.first.weight[:, self.dim :]
         return texts @ of_text.t() + self.first.bias, images @ of_image.t()
@@ -232,7 +232,7 @@ class Joint(NamedTuple):
 
 
 class ImageHead(nn.Module):
-    """Features → batch norm → linear → unit length, on stored features or a fine-tuned backbone.
+    """Stored features, or those of a fine-tuned backbone → batch norm → linear → unit length.
 
     Source: CMCM 2022; docs/methods/cmcm.md §2.1.
     """
@@ -243,7 +243,7 @@ class ImageHead(nn.Module):
         Args:
             width: F, dimension of features.
             dim: D, dimension of the result.
-            backbone: pictures as bytes → (B, F); None for stored features.
+            backbone: network from pixels to (B, F) features; None for stored features.
         """
         super().__init__()
         self.backbone = backbone
@@ -276,7 +276,7 @@ class Cmcm(Model):
         """Initialise the weights at random, from torch's generator.
 
         Raises:
-            ConfigError: relations should be predicted, but none is named.
+            ConfigError: the architecture predicts relations, but none is named.
             ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
@@ -320,7 +320,7 @@ class Cmcm(Model):
         return Joint(texts.vectors, images, logits, texts.attention)
 
     def identity(self) -> tuple[object, ...]:
-        """Length of texts and names of relations."""
+        """The maximum length of a text, and the names of the relations."""
         return (self.max_length, self.relations)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
@@ -358,7 +358,7 @@ class Cmcm(Model):
         return bool(self.architecture.relations == "linear")
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; logits are their sums.
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; a logit is their sum.
 
         Raises:
             ConfigError: the model predicts no relations, or not linearly.
@@ -403,7 +403,7 @@ _SMALLEST, _LARGEST = 1e-3, 1e3
 
 
 def class_weights(labels: Tensor, form: Form) -> Tensor:
-    """Weights of relations from their frequency p in training.
+    """Weights of relations from their positive rate p in training.
 
     Args:
         labels: (N, C) labels of the training rows, 0 or 1.
@@ -453,7 +453,7 @@ def relation_loss(logits: Tensor, labels: Tensor, weights: Tensor, form: Form = 
 
 
 def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
-    """Cross-entropy of wrong pairs with target ½: no relation should be predicted for them with confidence.
+    """Cross-entropy of wrong pairs with target ½, so that no relation is predicted for them with confidence.
 
     Args:
         logits: (B, B, C) for all texts and pictures of a batch.
@@ -474,10 +474,10 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
 
 
 class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
-    """Training objective: a ranking loss, and losses of relations if they are predicted."""
+    """Training objective: a ranking loss, and relation losses if relations are predicted."""
 
     def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
-        """Prepare the training of a model."""
+        """Prepare training: compute the weights of the relations, if they are predicted."""
         super().__init__(model, corpus, config, parts)
         labels = torch.from_numpy(corpus.train.labels)
         self._labels = labels.to(model.device)
@@ -521,7 +521,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
     training = CmcmTask
 
     def capabilities(self, config: CmcmConfig) -> Capabilities:
-        """Ranks single texts, predicts relations, has attention; the backbone can be fine-tuned."""
+        """Encodes single texts; relations and attention depend on the settings."""
         return Capabilities(
             backbone=config.backbone,
             trains_backbone=True,
@@ -536,7 +536,7 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
         parts.about["relations"] = list(corpus.relations)
 
     def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
-        """Build the model, with the relations that are trained."""
+        """Build the model, with relations only if they are trained."""
         return Cmcm(config.trained, parts)
 
 

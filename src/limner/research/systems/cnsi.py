@@ -35,7 +35,7 @@ from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stor
 from limner.research.training.settings import RunConfig, every_preset
 from limner.text.entity_grid import WIDTH, coherence_vector
 
-_BLOCK_FLOATS = 1 << 24  # floats in a table of differences while scoring
+_BLOCK_FLOATS = 1 << 24  # largest number of floats in the table of differences while scoring
 
 
 class CnsiArchitecture(Record):
@@ -64,12 +64,12 @@ class CnsiConfig(RunConfig):
     """Settings of CNSI, or of NSI (``model.coherence=0``); all presets follow the authors' code.
 
     Departs: GloVe vectors are trained further, not frozen; there is no pretraining on COCO; duplicates in a
-    batch are not wrong candidates (the authors avoid such batches).
+    batch do not count as wrong candidates (the authors avoid such batches).
 
     Attributes:
         model: see `CnsiArchitecture`.
-        sentence_epochs: epochs of the first stage, at the start of ``loop.epochs``. Until then the second
-            stage is untrained, and validation is near chance.
+        sentence_epochs: epochs of the first stage, included in ``loop.epochs``. During these the second stage
+            is untrained, so validation figures are near chance.
         sentence_batch: pairs per step of the first stage; ``data.batch`` is stories per step of the second.
         sentence_margin, story_margin: margins m of the two stages, energy units.
         backbone: "frozen" features, or fixed colours of "drawings".
@@ -78,8 +78,8 @@ class CnsiConfig(RunConfig):
 
     PRESETS = every_preset(
         {
-            # no plateau schedule: the authors keep the rate constant, and validation in the first stage is
-            # unrelated to the second
+            # so much patience keeps the rate constant, as the authors do; validation during the first stage
+            # says nothing about the second
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "epochs": 170, "plateau_patience": 1_000_000}
             | {"metric": "MRR"},
             "data": {"vectors": "glove"},
@@ -106,11 +106,11 @@ class CnsiConfig(RunConfig):
     def _leaves_epochs(self) -> "CnsiConfig":
         if self.sentence_epochs >= self.loop.epochs:
             raise ValueError(
-                f"sentence_epochs {self.sentence_epochs} of loop.epochs {self.loop.epochs} leave the second"
-                " stage none; raise loop.epochs"
+                f"sentence_epochs {self.sentence_epochs} of loop.epochs {self.loop.epochs}: no epoch is left"
+                " for the second stage; raise loop.epochs"
             )
         if self.model.coherence not in (0, WIDTH):
-            raise ValueError(f"model.coherence {self.model.coherence}, expected {WIDTH}, or 0 for NSI")
+            raise ValueError(f"model.coherence {self.model.coherence}: expected {WIDTH}, or 0 for NSI")
         return self
 
     def smoke(self) -> "CnsiConfig":
@@ -148,7 +148,11 @@ class Cnsi(TextModel, StoryModel):
         self.out = nn.Linear(own.dim + own.coherence, own.dim)
 
     def sentences(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(S, L) words with (S,) lengths (CPU), or (S, W) sentence vectors → (S, D) absolute unit vectors.
+        """Non-negative unit vectors (S, D) of sentences.
+
+        Args:
+            words: (S, L) int64 words, or (S, W) sentence vectors.
+            lengths: (S,) lengths on the CPU.
 
         Raises:
             ShapeError: the sizes contradict each other.
@@ -156,7 +160,7 @@ class Cnsi(TextModel, StoryModel):
         return normalize(self.reader(words, lengths), dim=1).abs()
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, F) features, or input of `features` → (M, D) absolute unit vectors."""
+        """(M, F) features, or input of `features` → (M, D) non-negative unit vectors."""
         return normalize(self.project(normalize(self.described(pictures), dim=1)), dim=1).abs()
 
     def stories(self, sentences: Tensor, steps: Tensor, coherence: Tensor | None) -> Tensor:
@@ -167,7 +171,7 @@ class Cnsi(TextModel, StoryModel):
             steps: (B,) int64 on the CPU, steps per story, at least 1, with sum S.
             coherence: (B, C) coherence vectors; None for NSI.
         Returns:
-            (S, D) absolute unit vectors.
+            (S, D) non-negative unit vectors.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -204,7 +208,7 @@ class Cnsi(TextModel, StoryModel):
         return found
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """See `StoryModel`; a step uses the story up to itself, and its coherence."""
+        """See `StoryModel`; a step depends on the steps up to it, and on its story's coherence vector."""
         sentences = self.sentences(*self.numbers([text for story in stories for text in story]))
         coherence = None
         if self.architecture.coherence:
@@ -219,7 +223,8 @@ class StoryBatch:
 
     Attributes:
         stories: batch of whole stories.
-        shuffled: (S,) int64, for each step the row of the step of its story that replaces it in negatives.
+        shuffled: (S,) int64, for each step the row of the step of the same story that replaces it in
+            negatives.
     """
 
     stories: Batch
@@ -230,7 +235,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
     """Two-stage training: sentences with their pictures, then whole stories with the first stage frozen."""
 
     def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
-        """Prepare training; parses the stories."""
+        """Prepare training: compute the coherence vectors of all training stories, unless this is NSI."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
         self._pairs = TrainingBatches(corpus, model.vocabulary, config, device, size=config.sentence_batch)
@@ -259,7 +264,7 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
             yield StoryBatch(stories, torch.from_numpy(shuffled_steps(stories.steps, rng)))
 
     def step(self, batch: Batch | StoryBatch) -> Mapping[str, Tensor]:
-        """The order loss of the current stage, reduced as by the authors."""
+        """The order loss of the current stage, reduced as in the authors' code."""
         config = self.config
         if isinstance(batch, Batch):
             texts = batch.whole(self.model.sentences(self.texts(batch), batch.lengths))
@@ -305,7 +310,7 @@ def shuffled_steps(steps: Tensor, rng: np.random.Generator) -> NDArray[np.int64]
 
     Args:
         steps: (B,) int64, steps per story, with sum S.
-        rng: random generator; all derangements are equally likely.
+        rng: random generator; every derangement is equally likely.
     Returns:
         (S,) rows; a story of one step is unchanged.
     Source: the release of CNSI 2018; docs/methods/gsda.md §8.3, stage 2.
@@ -329,7 +334,7 @@ class CnsiSystem(System[CnsiConfig, Cnsi]):
     training = CnsiTask
 
     def capabilities(self, config: CnsiConfig) -> Capabilities:
-        """Encodes stories, and scores by energies."""
+        """Encodes whole stories and scores by order energy."""
         return reading(
             config.model.text, Capabilities(stories=True, no_library=NO_COSINE, backbone=config.backbone)
         )

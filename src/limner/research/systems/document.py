@@ -23,7 +23,7 @@ class DocumentArchitecture(Record):
 
     Attributes:
         dim: D, dimension of the projection.
-        dropout: dropout rate of features, in training.
+        dropout: dropout rate of features in training.
     """
 
     dim: int = Field(default=128, ge=1)
@@ -31,14 +31,14 @@ class DocumentArchitecture(Record):
 
 
 class DocumentConfig(RunConfig):
-    """Settings of the same-document metric; there is no paper, so all presets are equal.
+    """Settings of the same-document metric; it is not from a paper, so all presets are equal.
 
     Attributes:
         model: see `DocumentArchitecture`.
         temperature: τ of the softmax.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
-            one does.
+        features: layer of the backbone: "stages", statistics of the feature maps of all stages, or "pooled",
+            the pooled output of the last stage.
     """
 
     PRESETS = every_preset(
@@ -67,21 +67,21 @@ class SameDocument(EvenFeatures):
         self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
 
     def identity(self) -> tuple[object, ...]:
-        """Nothing in addition to settings and weights."""
+        """Empty: vectors depend only on settings and weights."""
         return ()
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F), or what `features` takes → (B, D) rows of unit length."""
+        """(B, F) features, or input of `features` → (B, D) unit vectors."""
         return normalize(self.project(self.even(pictures)), dim=1)
 
 
 class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
-    """Training objective: pictures of one story are closer than all others."""
+    """Training objective: pictures of one story should be closer to each other than to all others."""
 
     stories = True
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """Supervised contrastive loss with stories as groups."""
+        """Supervised contrastive loss whose groups are the stories."""
         vectors = batch.whole(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
@@ -96,7 +96,7 @@ class DocumentSystem(System[DocumentConfig, SameDocument]):
     training = DocumentTask
 
     def capabilities(self, config: DocumentConfig) -> Capabilities:
-        """Compares pictures."""
+        """Compares pictures with pictures; it has no text encoder."""
         return Capabilities(reads=frozenset(), backbone=config.backbone, layer=config.features)
 
 

@@ -32,9 +32,10 @@ class DualArchitecture(Record):
 
     Attributes:
         dim: D, dimension of the joint space.
-        context: context of a step: none, the mean of the story's vectors, or a bidirectional GRU.
+        context: context of a step: "none"; "mean", the mean of the story's sentence vectors; or "recurrent",
+            a bidirectional GRU over them.
         hidden: hidden size of the GRU, per direction.
-        dropout: dropout rate of inputs, in training.
+        dropout: dropout rate of inputs in training.
     """
 
     dim: int = Field(default=512, ge=1)
@@ -44,13 +45,13 @@ class DualArchitecture(Record):
 
 
 class DualConfig(RunConfig):
-    """Settings of the dual encoder; there is no paper, so all presets are equal.
+    """Settings of the dual encoder; it is not from a paper, so all presets are equal.
 
     Attributes:
         model: see `DualArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
-        features: features of the backbone: "stages", what all of its stages see, or "pooled", what the last
-            one does.
+        features: layer of the backbone: "stages", statistics of the feature maps of all stages, or "pooled",
+            the pooled output of the last stage.
     """
 
     PRESETS = every_preset(
@@ -107,7 +108,7 @@ class Dual(StoryModel, EvenFeatures):
         return normalize(self.of_text(own), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or what `features` takes → (B, D) rows of unit length."""
+        """(B, F) features, or input of `features` → (B, D) unit vectors."""
         return normalize(self.of_image(self.even(pictures)), dim=1)
 
     @property
@@ -116,11 +117,11 @@ class Dual(StoryModel, EvenFeatures):
         return self.log_scale.exp().clamp(max=LARGEST_SCALE)
 
     def identity(self) -> tuple[object, ...]:
-        """The sentence encoder."""
+        """The fingerprint of the sentence encoder."""
         return (self.sentences.fingerprint,)
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories → (T, D) float32 unit vectors of each story; all sentences are encoded together."""
+        """Stories → (T, D) float32 unit vectors of each story; one call encodes all their sentences."""
         counts = [len(story) for story in stories]
         vectors = self.sentences.encode_text([text for story in stories for text in story])
         found: list[FloatArray] = []
@@ -129,24 +130,24 @@ class Dual(StoryModel, EvenFeatures):
                 if not len(part):
                     found.append(np.zeros((0, self.dim), np.float32))
                     continue
-                # one story at a time, so that its vectors do not depend on the others
+                # one story at a time, so that rounding does not depend on the other stories
                 made = self(to_tensor(part, self.device), torch.tensor([len(part)]))
                 found.append(made.float().cpu().numpy())
         return found
 
 
 class DualTask(SystemTask[DualConfig, Dual]):
-    """Training objective: InfoNCE in both directions; all training texts are encoded once."""
+    """Training objective: InfoNCE in both directions; all training texts are encoded once, at the start."""
 
     stories = True
 
     def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
-        """Prepare the training of a model."""
+        """Prepare training: encode all training texts."""
         super().__init__(model, corpus, config, parts)
         self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The softmax."""
+        """InfoNCE of the batch with the learned temperature."""
         texts = batch.whole(self.model(self._texts[batch.own_rows], batch.own_steps))
         images = batch.whole(self.model.pictures(batch.pictures))
         logits = product(self.model.scale * texts, images.t())
@@ -162,7 +163,7 @@ class DualSystem(System[DualConfig, Dual]):
     training = DualTask
 
     def capabilities(self, config: DualConfig) -> Capabilities:
-        """Encodes stories with a sentence encoder."""
+        """Encodes whole stories, from vectors of a sentence encoder."""
         return Capabilities(
             stories=True,
             reads=frozenset({"sentences"}),

@@ -52,7 +52,7 @@ class LdaArchitecture(Record):
     """Priors of LDA, and sizes of the visual vocabulary.
 
     Attributes:
-        components: most PCA components of local vectors (at most their dimension).
+        components: maximum number of PCA components of local vectors, limited by their dimension.
         visual_words: number of cluster centres.
         alpha: sum of the symmetric prior over topics; each of K has alpha / K.
         eta: symmetric prior over words of a topic.
@@ -73,7 +73,7 @@ class LdaConfig(RunConfig):
     Attributes:
         model: see `LdaArchitecture`.
         topics: values of K to try; the best on validation is kept.
-        passes: most passes over all documents, per K.
+        passes: maximum number of passes over all documents, per K.
         sample: approximate number of local vectors for learning visual words.
         backbone: "frozen" grid features, or cells of the pixels of "drawings".
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
@@ -101,15 +101,15 @@ class LdaConfig(RunConfig):
     @classmethod
     def _some(cls, value: tuple[int, ...]) -> tuple[int, ...]:
         if not value or min(value) < 1:
-            raise ValueError(f"topics {list(value)}, expected one or more numbers of at least 1")
+            raise ValueError(f"topics {list(value)}: expected one or more numbers of at least 1")
         return value
 
     @model_validator(mode="after")
     def _weak_priors(self) -> "LdaConfig":
         if self.model.alpha > min(self.topics):
             raise ValueError(
-                f"model.alpha {self.model.alpha} over {min(self.topics)} topics is more than 1 each, which"
-                " scikit-learn does not take; lower model.alpha or raise topics"
+                f"model.alpha {self.model.alpha} over {min(self.topics)} topics gives each more than 1, which"
+                " scikit-learn does not accept; lower model.alpha or raise topics"
             )
         return self
 
@@ -145,15 +145,15 @@ class Lda(Model):
 
     @property
     def dim(self) -> int:
-        """Dimension of a text's vector, K; a picture's vector has one number per visual word."""
+        """K, dimension of a text's vector; a picture's vector has one entry per visual word."""
         return len(self.topics)
 
     def identity(self) -> tuple[object, ...]:
-        """The words; weights and settings are always included."""
+        """The words, in addition to weights and settings."""
         return (self.words,)
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, K) float32 shares of the topics, inferred from their words alone; rows sum to 1."""
+        """Texts → (N, K) float32 topic proportions, inferred from their words alone; rows sum to 1."""
         if not texts:
             return np.zeros((0, self.dim), np.float32)
         topics = self.topics.cpu().numpy().astype(np.float64)
@@ -168,7 +168,10 @@ class Lda(Model):
         return found
 
     def encode_image(self, pictures: np.ndarray) -> FloatArray:
-        """(M, P, F) local vectors, or bytes of drawings → (M, V) float32 shares of visual words."""
+        """(M, P, F) local vectors, or pixels of drawings → (M, V) float32 frequencies of visual words.
+
+        Rows sum to 1.
+        """
         counts = self.visual_counts(pictures)
         shares: FloatArray = (counts / counts.sum(axis=1, keepdims=True)).astype(np.float32)
         return shares
@@ -190,7 +193,7 @@ class Lda(Model):
         return torch.from_numpy(self.score(texts.cpu().numpy(), images.cpu().numpy())).to(texts.device)
 
     def visual_counts(self, pictures: np.ndarray) -> NDArray[np.int64]:
-        """(M, P, F) local vectors, or bytes of drawings → (M, V) counts of visual words.
+        """(M, P, F) local vectors, or pixels of drawings → (M, V) counts of visual words.
 
         Raises:
             ShapeError: vectors of another width.
@@ -212,9 +215,9 @@ class Lda(Model):
 
 
 def local_vectors(pictures: Tensor) -> Tensor:
-    """Local vectors: (M, P, F) grid features unchanged, or bytes (M, H, W, 3) as 8 × 8 cells, (M, 64, 48).
+    """Local vectors: (M, P, F) grid features unchanged; (M, H, W, 3) pixels as 8 × 8 cells, (M, 64, 48).
 
-    Drawings are averaged to 32 × 32 pixels, so a cell has 4 × 4 pixels, with colours in [−1, 1].
+    Drawings are scaled to 32 × 32 pixels, so a cell has 4 × 4 pixels of three colours in [−1, 1].
 
     Raises:
         ShapeError: the input is neither.
@@ -250,11 +253,11 @@ class LdaSystem(System[LdaConfig, Lda]):
     model = Lda
 
     def capabilities(self, config: LdaConfig) -> Capabilities:
-        """Ranks single texts by probability."""
+        """Ranks pictures by their probability given a single text; fitted without gradients."""
         return Capabilities(no_library=NO_COSINE, backbone=config.backbone, layer="grid", gradients=False)
 
     def build(self, config: LdaConfig, parts: Parts) -> Lda:
-        """Build the model from a file's contents.
+        """Build the model from the contents of a file.
 
         Raises:
             CheckpointError: a part is missing or inconsistent.
@@ -276,23 +279,23 @@ class LdaSystem(System[LdaConfig, Lda]):
         maximise: bool,
         report: Callable[[Event], object],
     ) -> tuple[Position, bool]:
-        """Learn visual words, then topics for each K, and store the best model on validation.
+        """Learn visual words, then topics for each K; store the model that is best on validation.
 
-        Reproducible to the bit on one machine; an interrupted fit starts over.
+        Reproducible bit for bit on one machine; an interrupted fit starts over.
 
         Args:
             config: settings.
             corpus: training and validation rows.
             folder: folder of the run; created if missing. Gets the weights and a line of history per K.
-            validate: figures of a model on the validation rows.
-            maximise: whether more of ``loop.metric`` is better.
-            report: told every number of topics as an epoch; True asks to stop.
+            validate: returns a model's figures on the validation rows.
+            maximise: whether a higher value of ``loop.metric`` is better.
+            report: called after each K, as after an epoch; it returns True to stop.
         Returns:
-            Where it ended; its epochs are the numbers of topics, in order.
+            The final position, with one epoch per K, in order; and whether every K was tried.
         Raises:
-            ShapeError: the stored features are no grids.
+            ShapeError: the stored features are not grids.
             DataError: too few words or local vectors.
-            CheckpointError: the folder holds another run, or nothing can be written.
+            CheckpointError: the folder has a run with other settings, or a file cannot be written.
         """
         words = training_words(corpus.train.texts, config.data.min_count)
         tensors = visual_words(config, corpus)
@@ -332,11 +335,11 @@ SYSTEM = LdaSystem()
 
 
 def training_words(texts: list[str], min_count: int) -> tuple[str, ...]:
-    """Words that occur at least `min_count` times, the most frequent first.
+    """Words that occur at least `min_count` times, most frequent first.
 
     Args:
         texts: texts of the training split only.
-        min_count: least number of occurrences.
+        min_count: minimum number of occurrences.
     Raises:
         DataError: there is no such word.
     Source: Feng & Lapata 2010; docs/methods/vrss.md §8.
@@ -357,7 +360,7 @@ def visual_words(config: LdaConfig, corpus: Corpus) -> dict[str, Tensor]:
     Raises:
         ShapeError: the stored features are not grids.
         DataError: there are fewer distinct local vectors than visual words.
-    Source: Feng & Lapata 2010; docs/methods/vrss.md §8. Departs: k-means on mini-batches, and on a sample.
+    Source: Feng & Lapata 2010; docs/methods/vrss.md §8. Departs: k-means uses mini-batches of a sample.
     """
     vectors = _sample(config, corpus)
     wanted, seed = config.model.visual_words, config.loop.seed
@@ -396,7 +399,7 @@ def _local(corpus: Corpus, places: NDArray[np.int64]) -> NDArray[np.float32]:
 
 
 def _documents(corpus: Corpus, words: tuple[str, ...], seen: Lda) -> Any:  # noqa: ANN401  (sparse)
-    """(N, W + V) sparse counts of words and visual words, one row per training pair."""
+    """(N, W + V) sparse counts of words and visual words, a row per training pair."""
     places, which = np.unique(corpus.train.places, return_inverse=True)
     blocks = [
         csr_matrix(seen.visual_counts(corpus.pictures.take(places[start : start + _BATCH])))
@@ -423,12 +426,12 @@ def _topics(documents: Any, count: int, config: LdaConfig) -> NDArray[np.float64
 
 
 def _check_folder(folder: Path, saved: Mapping[str, Any]) -> None:
-    """Create the folder; raises if it has a run with other settings."""
+    """Create the folder; raise if it already has a run with other settings."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / BEST).exists():
         return
     _, state = checkpoint.load(folder / BEST)
     if changed := differences(state.get("config", {}), json.loads(json.dumps(saved))):
         raise CheckpointError(
-            f"{folder / BEST}: the run was begun with other settings ({changed}); use another folder"
+            f"{folder / BEST}: the run was started with other settings ({changed}); use another folder"
         )

@@ -11,9 +11,9 @@ from limner.research.training.corpus import Corpus
 
 
 class FixedFeatures(Model):
-    """Base for models of frozen features, minus their mean over the training pictures.
+    """Base of models over frozen features; `centre` is their mean over the training pictures.
 
-    The mean is 0 if the architecture does not centre.
+    It is 0 if the architecture does not centre.
     """
 
     centre: Tensor
@@ -31,7 +31,7 @@ class FixedFeatures(Model):
 
 
 class EvenFeatures(FixedFeatures):
-    """Base for models of frozen features, with mean 0 and deviation 1 over the training pictures."""
+    """Base of models over frozen features, standardised by mean and deviation over the training pictures."""
 
     spread: Tensor
 
@@ -42,12 +42,12 @@ class EvenFeatures(FixedFeatures):
         self.dropout = nn.Dropout(architecture.dropout)
 
     def even(self, pictures: Tensor) -> Tensor:
-        """(B, F), or input of `features` → (B, F) of unit length, before dropout."""
+        """(B, F), or input of `features` → (B, F): standardised, scaled to unit length, then dropout."""
         found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
         return found
 
     def settle(self, corpus: Corpus) -> None:
-        """Compute mean and deviation of the features."""
+        """Compute mean and standard deviation of the features."""
         mean, deviation = corpus.moments(self.described)
         self.centre.copy_(mean)
         self.spread.copy_(deviation)

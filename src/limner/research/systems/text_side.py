@@ -1,6 +1,6 @@
-"""Text encoders shared by systems: whole stories, and trained words or a frozen sentence encoder.
+"""Text encoders shared by systems: trained word vectors or a frozen sentence encoder, and whole stories.
 
-With the frozen encoder, a baseline has the same text encoder as the systems with which it is compared.
+With the frozen encoder, a baseline has the same text encoder as the systems it is compared with.
 """
 
 from collections.abc import Sequence
@@ -29,15 +29,15 @@ TextSide = Literal["words", "sentences"]
 
 
 def reading(text: TextSide, can: Capabilities) -> Capabilities:
-    """Value of `Capabilities.reads` of a system that reads texts as words or through the frozen encoder."""
+    """`can`, with `reads` set to trained words or the frozen sentence encoder."""
     return replace(can, reads=frozenset({text}))
 
 
 class TextModel(Model):
-    """A model with trained words or a frozen sentence encoder.
+    """A model whose text encoder starts from trained word vectors or from a frozen sentence encoder.
 
     Attributes:
-        sentence_encoder: the frozen encoder; None if the model reads words.
+        sentence_encoder: the frozen encoder; None if the model uses word vectors.
     """
 
     sentence_encoder: TextEncoder | None
@@ -48,11 +48,11 @@ class TextModel(Model):
         self.sentence_encoder = parts.sentences
 
     def identity(self) -> tuple[object, ...]:
-        """Length of texts, or the sentence encoder."""
+        """The maximum length of a text, or the fingerprint of the sentence encoder."""
         return super().identity() if self.sentence_encoder is None else (self.sentence_encoder.fingerprint,)
 
     def numbers(self, texts: Sequence[str]) -> tuple[Tensor, Tensor]:
-        """Inputs of the text encoder: (B, L) words and (B,) lengths, or (B, W) sentence vectors and ones."""
+        """Inputs of `texts`: (B, L) words and (B,) lengths, or (B, W) sentence vectors and lengths of 1."""
         if self.sentence_encoder is None:
             return super().numbers(texts)
         vectors = to_tensor(self.sentence_encoder.encode_text(texts), self.device)
@@ -67,7 +67,7 @@ class StoryModel(Model):
         raise NotImplementedError
 
     def encode_stories(self, stories: Sequence[Sequence[str]]) -> list[FloatArray]:
-        """Stories, possibly empty ones → per story (T, D) float32 rows; several are encoded at once."""
+        """Stories, some possibly empty → (T, D) float32 vectors of each story; encoded in batches."""
         found = [np.zeros((0, self.dim), np.float32) for _ in stories]
         written = [number for number, story in enumerate(stories) if story]
         with evaluating(self):
@@ -80,7 +80,7 @@ class StoryModel(Model):
         return found
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
-        """Texts → (N, D) rows, each encoded as a story of one step."""
+        """Texts → (N, D) float32 vectors, each text encoded as a story of one step."""
         parts = self.encode_stories([[text] for text in texts])
         return np.concatenate(parts) if parts else np.zeros((0, self.dim), np.float32)
 
@@ -89,10 +89,10 @@ T = TypeVar("T", bound=TextModel)
 
 
 class TextTask(SystemTask[C, T]):
-    """Training task of such a model; the frozen encoder encodes all training texts once."""
+    """Training task of a `TextModel`; a frozen encoder encodes all training texts once, at the start."""
 
     def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:
-        """Prepare the training of a model, with sentence vectors."""
+        """Prepare training: encode all training texts, if the model uses a sentence encoder."""
         super().__init__(model, corpus, config, parts)
         self._vectors: Tensor | None = None
         if model.sentence_encoder is not None:
@@ -100,7 +100,7 @@ class TextTask(SystemTask[C, T]):
             self._vectors = torch.from_numpy(encoded).to(model.device)
 
     def texts(self, batch: Batch) -> Tensor:
-        """(R, L) int64 words of a batch's share, or (R, W) vectors of its sentences."""
+        """(R, L) int64 words of this process's share of a batch, or (R, W) sentence vectors."""
         return batch.words if self._vectors is None else self._vectors[batch.own_rows]
 
 
@@ -113,10 +113,10 @@ class TextReader(nn.Module):
         Args:
             name: name of the model, for messages.
             parts: its `sentences` are used if given, otherwise the words of its vocabulary.
-            word_width: E of a word vector.
-            dim: D of the result.
+            word_width: E, dimension of word vectors.
+            dim: D, dimension of the result.
         Raises:
-            ShapeError: the word vectors do not fit.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__()
         self.sentence: nn.Linear | None = None

@@ -1,7 +1,7 @@
 """VRSS: generates a picture vector for each step of a story from a latent topic that evolves over the story.
 
-With its two ablations: no latents ("VRSS-VAE", minus the VAE) and no context ("VRSS-GlobalCon"). Retrieval is
-the cosine between a generated vector and a picture's features.
+Its two ablations leave out the latents ("VRSS-VAE": minus the VAE) or the context ("VRSS-GlobalCon").
+Retrieval ranks by the cosine between a generated vector and a picture's features.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,18 +39,19 @@ class VrssArchitecture(Record):
     """Sizes and parts of the model.
 
     Attributes:
-        text: encoder of a step: "words", a GRU over trained word vectors, or "sentences", a frozen encoder.
+        text: encoder of a step: "words" is a GRU over trained word vectors; "sentences" a trained layer over
+            a frozen sentence encoder.
         word_width: dimension E of the word vectors.
         hidden: hidden size of every GRU, per direction.
         latent: dimension Z of the latent variables.
         mlp: hidden width of the networks of prior, posterior and decoder.
-        dropout: dropout of word and step vectors.
-        latents: whether there are latent variables; without them a GRU decodes (VRSS-VAE).
-        context: whether steps attend to their story; false gives VRSS-GlobalCon.
-        variance: variance of the decoder, "fixed" or, in the paper's equations, "learned".
-        centre: whether the training pictures' mean feature is subtracted before vectors are compared.
-        first_log_variance: initial log-variances of the posterior; the paper gives none, and with 0 the
-            sampling noise hides the text signal.
+        dropout: dropout rate of word and step vectors.
+        latents: whether there are latent variables; without them a GRU replaces them (VRSS-VAE).
+        context: whether steps attend to the steps of their story; false gives VRSS-GlobalCon.
+        variance: variance of the decoder: "fixed", or "learned" as in the paper's equations.
+        centre: whether to subtract the training pictures' mean feature before vectors are compared.
+        first_log_variance: initial log-variances of the posterior. The paper gives none; with 0, sampling
+            noise hides the text signal.
     Source: VRSS 2020, Section 4; docs/methods/vrss.md §2, §5.
     """
 
@@ -71,22 +72,24 @@ class VrssConfig(RunConfig):
     """One run of VRSS, VRSS-VAE (``model.latents=false``) or VRSS-GlobalCon (``model.context=false``).
 
     The authors released no code, so the presets `release` and `paper` are the same: the paper, with our
-    choices where it is unclear or cannot work as printed; ``variant = "literal"`` follows it as printed.
-    `sound` centres the features, encodes steps with a frozen sentence encoder, because there are too few
-    stories to learn language from, and uses Adam: with AdaDelta and a rate of 1.0, validation stayed near
-    chance. Its hinge is a mean, so ``beta = 200`` weighs about as much as the paper's sum over the wrong
-    pictures of a batch with ``beta = 1.7``.
+    choices where it is unclear or cannot work as printed. The printed objective needs
+    ``variant = "literal"``, ``model.variance = "learned"``, ``anchor = "gold_anchor"`` and ``kl_epochs = 0``.
+
+    `sound` centres the features and uses Adam: with AdaDelta and a rate of 1.0, validation stayed near
+    chance. It encodes steps with a frozen sentence encoder, because there are too few stories to learn
+    language from. Its hinge is a mean, so ``beta = 200`` weighs about as much as the paper's sum over the
+    wrong pictures of a batch with ``beta = 1.7``.
 
     Attributes:
         model: see `VrssArchitecture`.
-        variant: "default" squares distances, scales the KL and averages over wrong pictures; "literal" uses
-            the density with a learned variance, and sums.
+        variant: "default" divides the KL by the number of latent dimensions and averages the hinge over wrong
+            pictures; "literal" uses the sums. The reconstruction term depends on ``model.variance``: half the
+            squared distance if "fixed", the negative log-density if "learned".
         margin: margin α of the hinge, cosine.
         beta: weight of the hinge.
         anchor: direction of the hinge, see `generated_hinge`.
-        kl_epochs: epochs in which the KL's weight grows from 0 to 1; with 0 it is 1 from the start.
-        backbone: features of the pictures: "frozen", stored features of photographs, or "drawings", colours
-            computed from drawings without any training.
+        kl_epochs: epochs over which the weight of the KL grows from 0 to 1; with 0 it is 1 from the start.
+        backbone: "frozen" features, or fixed colours of "drawings".
     Source: VRSS 2020, Eqs. 4 to 6; docs/methods/vrss.md §3, §5.
     """
 
@@ -99,7 +102,7 @@ class VrssConfig(RunConfig):
         },
         "laptop": {"data": {"backbone": "resnet50"}},
     }
-    # settings that tell the rows of the paper's table apart
+    # settings in which the rows of the paper's table differ
     ROW: ClassVar[frozenset[str]] = frozenset({"model.latents", "model.context"})
     # our departures: squared distances, a scaled KL and a mean hinge; a fixed variance; a KL that warms up
     OURS: ClassVar[Mapping[str, Any]] = {"variant": "default", "model.variance": "fixed", "kl_epochs": 10}
@@ -122,7 +125,7 @@ class Generated(NamedTuple):
         means: (S, F) generated picture vectors.
         log_variances: (S, F) of the decoder, or None if the variance is fixed.
         posterior, prior: (S, Z) mean and log-variance each, or None without latents.
-        latents: (S, Z) sampled latents (posterior means in evaluation), or None without latents.
+        latents: (S, Z) sampled latents (posterior means in evaluation mode), or None without latents.
         attention: (B, T, T) attention weights, T the longest story; None without context.
     """
 
@@ -134,7 +137,7 @@ class Generated(NamedTuple):
     attention: Tensor | None
 
     def whole(self, joined: Callable[[Tensor], Tensor]) -> "Generated":
-        """Outputs of the whole batch, joined from all processes, without attention."""
+        """Outputs for the whole batch, gathered from all processes; latents stay local, attention is None."""
         means, log_variances, posterior, prior, latents, _ = self
         return Generated(
             joined(means),
@@ -152,16 +155,16 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
     name = "vrss"
 
     def __init__(self, architecture: VrssArchitecture, parts: Parts) -> None:
-        """Initialise the weights at random, from torch's default generator.
+        """Initialise the weights at random, from torch's generator.
 
         Raises:
             ConfigError: the variance is learned, but there are no latents.
-            ShapeError: the word vectors have another number of rows or another width.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
         if architecture.variance == "learned" and not architecture.latents:
             raise ConfigError(
-                "vrss: a learned variance needs latents; add --set model.variance=fixed or"
+                "vrss: a learned variance requires latents; add --set model.variance=fixed or"
                 " --set model.latents=true"
             )
         own = architecture
@@ -192,11 +195,11 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         """Generate a picture vector for every step of B stories.
 
         Args:
-            texts: steps of all stories, one after the other: (S, L) int64 words, or (S, D) sentence vectors.
+            texts: (S, L) int64 words, or (S, W) sentence vectors, of all steps, the stories concatenated.
             lengths: (S,) int64 on the CPU, words of each step, in 1…L.
             steps: (B,) int64 on the CPU, steps of each story, with sum S.
         Raises:
-            ShapeError: the sizes of the tensors contradict each other.
+            ShapeError: the sizes contradict each other.
         Source: VRSS 2020, Eqs. 1 to 3; docs/methods/vrss.md §2.1, §2.2.
         """
         read = self.steps(texts, lengths, steps)
@@ -207,7 +210,7 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
         return self._recur(inputs, read)
 
     def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
-        """Decode each step from its latent and that of the step before."""
+        """Decode each step from its own latent and the previous step's."""
         walked = self.walk(inputs, read.real)
         out = self.decoder(torch.cat([walked.earlier, walked.latents], dim=1))
         spread = None
@@ -219,15 +222,15 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
 
     @property
     def dim(self) -> int:
-        """Dimension F of the generated vectors, that of the picture features."""
+        """F, dimension of the generated vectors and of the picture features."""
         return self.image_width
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """Unit rows (M, F), without gradient, of picture features (M, F) or of drawings (M, …)."""
+        """(M, F) features, or input of `features` → (M, F) unit vectors, without gradient."""
         return nn.functional.normalize(self.described(pictures) - self.centre, dim=1)
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
-        """Unit picture vectors (S, F) of all steps, from posterior means; each step sees its whole story."""
+        """(S, F) unit vectors of all steps, from posterior means; with context, each uses its whole story."""
         return nn.functional.normalize(self(*self._read(stories)).means, dim=1)
 
     def story(self, texts: Sequence[str]) -> Generated:
@@ -271,7 +274,7 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
 
 
 class VrssSystem(System[VrssConfig, Vrss]):
-    """Registration of VRSS: its settings, model, training objective and capabilities."""
+    """Registration of VRSS and its ablations."""
 
     name = "vrss"
     settings = VrssConfig
@@ -279,7 +282,7 @@ class VrssSystem(System[VrssConfig, Vrss]):
     training = VrssTask
 
     def capabilities(self, config: VrssConfig) -> Capabilities:
-        """Capabilities of this system: it generates a picture vector for each step of a story."""
+        """Encodes whole stories: it generates a picture vector for each step."""
         can = Capabilities(
             stories=True,
             backbone=config.backbone,

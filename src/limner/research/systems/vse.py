@@ -1,6 +1,6 @@
 """VSE0 and VSE++: one vector per text and picture, with a hinge on all or the hardest wrong candidates.
 
-The baselines of all systems.
+All other systems are compared with them.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class VseArchitecture(Record):
             frozen sentence encoder, as a control for systems that use one.
         dim: D, dimension of the joint space.
         word_width: E, dimension of word vectors.
-        no_imgnorm: whether picture vectors are not normalised, as in the authors' VSE0.
+        no_imgnorm: whether to skip the normalisation of picture vectors, as in the authors' VSE0.
     Source: VSE++ 2018; docs/methods/gsda.md §8.1, §8.5.
     """
 
@@ -51,8 +51,8 @@ class VseConfig(RunConfig):
         model: see `VseArchitecture`.
         hinge: "sum" over all wrong candidates (VSE0), or "max" for the hardest (VSE++).
         margin: margin, score units.
-        warm_up_epochs: epochs with the sum hinge before "max" is used.
-        backbone: "frozen" features, a small network for "drawings", or "finetune".
+        warm_up_epochs: first epochs of "max", in which the sum hinge is used.
+        backbone: see `Capabilities`.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PRESET) | {
@@ -74,7 +74,7 @@ class VseConfig(RunConfig):
 
 
 class Vse(TextModel):
-    """A GRU over words, or a linear layer over sentence vectors; and a linear layer over features."""
+    """The VSE model: a GRU over words, or a linear layer over sentence vectors; linear over features."""
 
     name = "vse"
 
@@ -82,7 +82,7 @@ class Vse(TextModel):
         """Initialise the weights at random, from torch's generator.
 
         Raises:
-            ShapeError: the word vectors do not fit.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
         own = architecture
@@ -91,7 +91,7 @@ class Vse(TextModel):
         self.project = nn.Linear(parts.image_width, own.dim)
 
     def texts(self, words: Tensor, lengths: Tensor) -> Tensor:
-        """(B, L) int64 with (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) unit vectors.
+        """(B, L) int64 words of (B,) lengths in 1…L, or (B, W) sentence vectors → (B, D) unit vectors.
 
         Raises:
             ShapeError: the sizes contradict each other.
@@ -99,7 +99,7 @@ class Vse(TextModel):
         return normalize(self.reader(words, lengths), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(B, F) features, or input of the backbone → (B, D).
+        """(B, F) features, or input of the backbone → (B, D), unit vectors unless `no_imgnorm`.
 
         Raises:
             ShapeError: the features have another width.
@@ -111,10 +111,10 @@ class Vse(TextModel):
 
 
 class VseTask(TextTask[VseConfig, Vse]):
-    """Training objective: a hinge on wrong pairs of a batch."""
+    """Training objective: a hinge on the wrong pairs of a batch."""
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
-        """The hinge, averaged over pairs."""
+        """The hinge loss, averaged over the pairs of the batch."""
         config, model = self.config, self.model
         texts = batch.whole(model.texts(self.texts(batch), batch.lengths))
         scores = product(texts, batch.whole(model.pictures(batch.pictures)).t())
@@ -131,7 +131,7 @@ class VseSystem(System[VseConfig, Vse]):
     training = VseTask
 
     def capabilities(self, config: VseConfig) -> Capabilities:
-        """Ranks single texts; the backbone can be fine-tuned."""
+        """Encodes single texts; the backbone can be fine-tuned."""
         can = Capabilities(backbone=config.backbone, trains_backbone=True, margin=config.margin)
         return reading(config.model.text, can)
 

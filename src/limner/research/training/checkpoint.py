@@ -87,7 +87,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         due = metadata.get("checksum")
         if due not in (None, _checksum(tensors, metadata["state"])):
             raise CheckpointError(
-                f"{path}: damaged (its checksum differs from its content); nothing was loaded; put it back"
+                f"{path}: damaged (its checksum differs from its content); nothing was loaded; restore it"
                 " from a copy, or remove it and train again"
             )
         return tensors, json.loads(metadata["state"])
@@ -123,7 +123,7 @@ def load_into(model: nn.Module, tensors: Mapping[str, Tensor], where: str) -> No
         if names:
             more = f" and {len(names) - 3} more" if len(names) > 3 else ""
             raise CheckpointError(
-                f"{where}: weights {what}: {', '.join(names[:3])}{more}; was it trained with this config?"
+                f"{where}: weights {what}: {', '.join(names[:3])}{more}; was it trained with these settings?"
             )
     model.load_state_dict(dict(tensors), strict=True)
 
@@ -187,12 +187,12 @@ class Position:
 
 @dataclass(frozen=True)
 class TrainingState:
-    """The parts of a run that change during training.
+    """Everything that changes during training, and the settings that must not.
 
     Attributes:
         model, optimiser, schedule: built from the settings.
         position: progress.
-        settings: values that must be equal when the run is resumed.
+        settings: settings that must be the same when the run is resumed.
         scaler: gradient scaler; has no state unless enabled.
     """
 
@@ -233,7 +233,7 @@ class TrainingState:
         tensors, rest = load(path)
         if changed := differences(rest["settings"], self.settings):
             raise CheckpointError(
-                f"{path}: the run was begun with other settings ({changed}); use another folder"
+                f"{path}: the run was started with other settings ({changed}); use another folder"
             )
         load_into(self.model, part("model", tensors), str(path))
         moments: dict[int, dict[str, Tensor]] = {}
@@ -241,7 +241,7 @@ class TrainingState:
         for name, tensor in part("optimiser", tensors).items():
             index, _, key = name.partition(".")
             own = parameters[int(index)]
-            # same memory layout as the parameter, as fused optimisers require
+            # fused optimisers require the memory layout of the parameter
             laid = torch.empty_like(own, dtype=tensor.dtype).copy_(tensor) if tensor.ndim else tensor
             moments.setdefault(int(index), {})[key] = laid
         self.optimiser.load_state_dict({"state": moments, "param_groups": rest["groups"]})

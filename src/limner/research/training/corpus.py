@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
 Places = NDArray[np.int64]
 _BLOCK = 1024
-_STILL = 1e-12  # of the square of the mean: what rounding alone leaves of a variance
+_STILL = 1e-12  # variances up to this share of the squared mean are rounding errors
 
 IN_FILES = (
-    "EfficientNet-Lite2 reads pictures in files, and those of picturebook are drawn in memory; write them"
-    " to a folder with limner.research.worlds.write, and pass --data stories --set data.annotations=FOLDER"
+    "EfficientNet-Lite2 needs picture files, but picturebook draws its pictures in memory; write them to a"
+    " folder with limner.research.worlds.write, and pass --data stories --set data.annotations=FOLDER"
 )
 """Message if drawings are to be encoded by the bundled backbone."""
 
@@ -59,7 +59,7 @@ class PictureRows(Protocol):
 
     @property
     def drawn(self) -> Callable[[Places, Sequence[Sequence[int]]], NDArray[Any]] | None:
-        """Returns augmented rows, given rows and a seed for each; None without augmentation."""
+        """Function of rows and a seed for each that returns augmented values; None without augmentation."""
         ...
 
     def places(self, ids: Sequence[str]) -> Places:
@@ -67,7 +67,7 @@ class PictureRows(Protocol):
         ...
 
     def take(self, places: Places) -> NDArray[Any]:
-        """(B, …) values of rows: float features, or bytes (B, H, W, 3)."""
+        """(B, …) values of rows: float features, or (B, H, W, 3) pixels."""
         ...
 
 
@@ -157,12 +157,12 @@ class Corpus:
         return self.pictures.backbone
 
     def moments(self, described: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
-        """(F,) mean and (F,) deviation over the different training pictures, read in blocks.
+        """Mean and standard deviation of features over the distinct training pictures, read in blocks.
 
         Args:
-            described: features or bytes, as `pictures` gives them → (B, F).
+            described: B rows of `pictures` → (B, F) features.
         Returns:
-            The deviation of an entry that never changes is 1.
+            (F,) mean and (F,) standard deviation, which is 1 for a constant feature.
         """
         places = torch.unique(torch.from_numpy(self.train.places)).numpy()
         total = squares = torch.zeros((), dtype=torch.float64)
@@ -200,8 +200,8 @@ def open_corpus(
         report: called with pictures done and pictures in total while features are computed.
         beside: joins the features of `DataConfig.beside`, see `limner.research.scenes.beside.beside`.
     Raises:
-        ConfigError: a location is not known; drawings have no such features; or crop, flip or picture size is
-            set although features are stored.
+        ConfigError: a location is not set; drawings have no features of this layer; or crop, flip or picture
+            size is set although features are stored.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
     if config.beside and beside is None:
@@ -211,7 +211,7 @@ def open_corpus(
         what = "drawn pictures" if draw is not None else "stored features of whole pictures"
         raise ConfigError(
             f"{config.set}: data.crop {config.crop!r}, data.flip {config.flip} and data.picture_size"
-            f" {config.picture_size} are for files of pictures and --set data.backbone=finetune, not for"
+            f" {config.picture_size} are for files of pictures and --set backbone=finetune, not for"
             f" {what}; leave them at 'none', false and 224"
         )
     if draw is not None:
@@ -288,8 +288,8 @@ def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Fea
     at = location(config.features_from)
     if at is None:
         raise ConfigError(
-            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER; a"
-            " folder is data.features"
+            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER;"
+            " for a local folder, set data.features"
         )
     from limner.research.datasets.remote_features import open_remote
 
@@ -320,11 +320,11 @@ def corpus_of(
         data: a set with a split.
         pictures: rows of all pictures of train and val.
         relations: relations to predict; empty for all of the set.
-        limit: most rows per split, from the first; None for all.
-        sample: most validation pairs, see `drawn_sample`; 0 for all.
+        limit: maximum number of rows per split, from the first; None for all.
+        sample: maximum number of validation pairs, see `drawn_sample`; 0 for all.
     Raises:
-        ConfigError: the set does not have a relation.
-        DataError: there is no training or validation row, or a picture has no row.
+        ConfigError: the set lacks one of the relations.
+        DataError: there are fewer than two training rows or no validation row, or a picture has no row.
     """
     for name in relations:
         if name not in data.relations:
@@ -334,7 +334,8 @@ def corpus_of(
     val = one_row_per_pair(data.split("val"))[:limit]
     if len(train) < 2 or not val:
         raise DataError(
-            f"{data.name}: {len(train)} training and {counted(len(val), 'validation row')}, expected some"
+            f"{data.name}: {len(train)} training and {counted(len(val), 'validation row')}, expected at least"
+            " 2 and 1"
         )
     some = drawn_sample(val, sample) if sample else val
     return Corpus(
@@ -354,8 +355,8 @@ def drawn_sample(pairs: Sequence[Pair], size: int) -> tuple[Pair, ...]:
         pairs: (N,) pairs with groups.
         size: number of pairs, at least 1.
     Returns:
-        The sample in the original order; all pairs if there are no more. Groups larger than `size` are left
-        out; if all are larger, the first pairs are returned.
+        The sample in the original order; all pairs if there are at most `size`. Groups larger than `size` are
+        left out; if every group is larger, the first `size` pairs are returned.
     """
     if len(pairs) <= size:
         return tuple(pairs)
@@ -398,19 +399,19 @@ _PARTS = 1  # separates the generators of crops from that of a batch
 
 @dataclass(frozen=True)
 class Batch:
-    """The S pairs of one training step: S pairs, or all steps of B stories.
+    """The S pairs of one training step: single pairs, or all steps of B stories.
 
-    Each of several processes encodes a share of R pairs (whole stories); losses use all S.
+    With several processes, each encodes a share of R pairs (whole stories); losses use all S.
 
     Attributes:
         ids: (S,) ids of the pairs.
         rows: (S,) int64 training rows.
-        words: (R, L) int64 word ids; (R, 1) of padding for systems without a vocabulary.
+        words: (R, L) int64 word ids; (R, 1) padding for systems without a vocabulary.
         lengths: (R,) int64 on the CPU.
         steps: (B,) int64 on the CPU, steps per story; ones if the batch consists of pairs.
         pictures: R rows of features or bytes.
         neg: (S, S) bool, the truly wrong pairs.
-        epoch: from 0, for terms whose weight is increased gradually.
+        epoch: epoch, from 0, for terms whose weight depends on it.
         near: additional pairs, such as a neighbour of each; None for most systems.
         shares: number of pairs of each process, with sum S; R is one of them.
     """
@@ -452,7 +453,7 @@ class Batch:
 
     @property
     def stories(self) -> Tensor:
-        """(S,) int64 number of each step's story."""
+        """(S,) int64 index of each step's story in the batch."""
         return torch.repeat_interleave(self.steps).to(self.neg.device)
 
 
@@ -591,8 +592,8 @@ class TrainingBatches:
 def epoch_order(weights: NDArray[np.float64], seed: int, epoch: int) -> NDArray[np.int64]:
     """Rows of an epoch in random order, repeated by weight.
 
-    A row of weight 2.3 occurs twice in each epoch, and a third time with probability 0.3; rows for the
-    fractions are sampled without replacement.
+    A row of weight 2.3 occurs twice in each epoch, and a third time with a probability of about 0.3; the
+    extra rows are sampled without replacement, with the fractions as weights.
 
     Args:
         weights: (N,) expected occurrences of each row, at least 0, not all 0.

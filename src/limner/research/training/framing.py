@@ -27,7 +27,7 @@ LOG_SHAPE = (math.log(SHAPE[0]), math.log(SHAPE[1]))
 
 @dataclass(frozen=True)
 class TrainingFraming:
-    """How pictures are cropped.
+    """Cropping and mirroring of pictures.
 
     Attributes:
         side_px: side of the square, pixels.
@@ -87,7 +87,7 @@ class FileRows:
         framing: TrainingFraming = TrainingFraming(),
         workers: int | None = None,
     ) -> None:
-        """Set up the files.
+        """Set the files and how they are cropped.
 
         Args:
             files: `Pair.image_id` → file.

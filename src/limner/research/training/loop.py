@@ -91,7 +91,7 @@ class Event:
 
 
 class Loop:
-    """One run of training in one folder."""
+    """Trains one task in one run folder."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Loop:
         processes.share_norms(self._task.model)
         if processes.mirror(self._file):
             self._task.remember(self._state.restore(self._file))
-            self._write_history()  # a crash or a full disk may have occurred between the two files
+            self._write_history()  # a crash or a full disk may have kept it from being written
         else:
             processes.seed_all(self._config.seed + self._rank)
             processes.share(self._task.model)
@@ -207,7 +207,7 @@ class Loop:
                 if not math.isfinite(number):
                     raise NumericsError(
                         f"training: loss {name!r} is {number} at epoch {position.epoch}, step {position.step}"
-                        f" (samples {self._task.describe(batch)}); lower lr or look at these samples"
+                        f" (samples {self._task.describe(batch)}); lower loop.lr or check these samples"
                     )
         except NumericsError as error:
             wrong: NumericsError | None = error
@@ -237,7 +237,7 @@ class Loop:
                 raise NumericsError(
                     f"training: float16 overflows at epoch {position.epoch}, step {position.step - 1}"
                     f" (samples {self._task.describe(batch)}), and scaling gradients down does not help"
-                    f" ({position.skipped} updates of this epoch left out); train in bfloat16 or float32"
+                    f" ({position.skipped} updates of this epoch skipped); train in bfloat16 or float32"
                 ) from wrong
         else:
             for name, number in numbers.items():
@@ -256,13 +256,13 @@ class Loop:
             checkpoint.write_history(self._folder / HISTORY, self._state.position.history)
 
     def _close_epoch(self) -> bool:
-        """Validate, keep the best, step the schedule, write history and state; whether to stop."""
+        """Validate, keep the best weights, step the schedule, save; return whether to stop."""
         position, metric = self._state.position, self._config.metric
         processes.share(self._task.model)
         self._task.model.eval()
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
-        # machines may round differently, but all must decide alike
+        # machines may round differently, but all must make the same decisions
         figures[metric] = processes.alike_number(figures[metric], self._device)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
@@ -291,7 +291,7 @@ class Loop:
         return self._tell("epoch", figures)
 
     def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
-        """Report an event; returns whether to stop."""
+        """Report an event and return whether to stop."""
         position = self._state.position
         done = max(position.taken - self._began_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken

@@ -38,24 +38,23 @@ class LoopConfig(Record):
 
     Attributes:
         epochs: passes over the training data.
-        optimiser, lr, weight_decay: adam or adadelta.
+        optimiser, lr, weight_decay: adam or adadelta, its learning rate and weight decay.
         betas: betas of adam.
-        rates: prefix of parameter names → learning rate of that part, which changes only with a cosine
-            schedule.
+        rates: prefix of parameter names → learning rate of that part, which only a cosine schedule changes.
         clip_norm: largest gradient norm, or None.
         schedule: schedule of the rates: "plateau" reduces them when validation stops improving, "steps" at
             `steps`, and "cosine" along half a cosine to 0 over `epochs`.
-        restarts: rising epochs at which a cosine restarts; each falls to 0 at the next or at the end.
-        steps: rising epochs at which the rate is multiplied by `step_factor`; empty for a constant rate.
+        restarts: increasing epochs at which a cosine schedule restarts; each cycle falls to 0.
+        steps: increasing epochs at which the rate is multiplied by `step_factor`; empty for a constant rate.
         step_factor: factor, above 0.
         plateau_patience: number of validations without improvement that are tolerated; the next one reduces
             the rate. A tie is not an improvement.
-        plateau_factor: factor of the rate then.
+        plateau_factor: factor by which it reduces the rate.
         stop_after_stale: number of epochs without improvement after which training ends; None for never.
         metric: validation figure by which the best weights are selected.
         precision: precision of matrix products; weights, sums and losses stay in float32. An update that
             overflows float16 is skipped and counted, and the gradient scale reduced.
-        save_every_steps: steps between resumable checkpoints, the most that a crash can lose.
+        save_every_steps: steps between resumable checkpoints; a crash loses at most these.
         seed: seed of Python, NumPy and torch.
     """
 
@@ -82,7 +81,7 @@ class LoopConfig(Record):
     def _steps_rise(self) -> Self:
         if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
             found = list(self.steps)
-            raise ValueError(f"steps {found}: expected rising epochs of at least 1, such as [15, 25]")
+            raise ValueError(f"steps {found}: expected increasing epochs of at least 1, such as [15, 25]")
         return self
 
     def share_of_rate(self, epoch: int) -> float:
@@ -103,17 +102,17 @@ class DataConfig(SourceConfig):
         mixture: for set "mixture": name → settings of a data set. Each has its own split; no set trains on
             what another validates or tests on.
         features: folder of the feature stores and of the manifest of pictures.
-        features_from: URL of complete feature stores on object storage, which are read by shards; "" for
+        features_from: URL of complete feature stores on object storage, which are read shard by shard; "" for
             none.
-        features_cache_gb: largest cache of such a store in `features`, 10⁹ bytes.
+        features_cache_gb: maximum size of the cache of such a store in `features`, in units of 10⁹ bytes.
         backbone: backbone whose features are stored, or that is fine-tuned.
         beside: extra encoders such as ``resnet50``, files of detectors, and ``traits`` (last), whose features
             the system limner uses in addition; see `limner.research.scenes.beside.beside`.
-        picture_size: side of the input of a fine-tuned backbone, pixels.
+        picture_size: side of the square input of a fine-tuned backbone, pixels.
         crop, flip: cropping and mirroring for a fine-tuned backbone, see
             `limner.research.training.framing.TrainingFraming`. Stored features are of whole pictures at 224².
         relations: relations to predict; empty for all of the set.
-        shuffle_relations: control condition: whether to permute the labels within each split.
+        shuffle_relations: whether to permute the labels within each split, as a control.
         tokeniser, min_count: settings of the vocabulary.
         max_length: number of words of a text that are used.
         vectors: initial word vectors: learned on the training texts ("cbow"), "random", or read from `glove`.
@@ -122,8 +121,9 @@ class DataConfig(SourceConfig):
         batch: pairs per step.
         mask_duplicates: whether duplicates of the true text or picture are excluded from the wrong
             candidates.
-        limit: most pairs per split; None for all.
-        validation_sample: most validation pairs, sampled once in whole groups with seed 0; 0 for all.
+        limit: maximum number of pairs per split; None for all.
+        validation_sample: maximum number of validation pairs, sampled once in whole groups with seed 0; 0 for
+            all.
         stories, world_seed, picture_px: settings of picturebook.
     """
 
@@ -162,8 +162,8 @@ class RunConfig(Record):
     """Settings of one run; each system adds its own.
 
     Attributes:
-        system: name in the registry.
-        row: name of the row in the tables, such as ``CMCM_Story``.
+        system: name of the system.
+        row: name of the run's row in tables, such as ``CMCM_Story``.
         preset: see `Preset`; several joined by "+" are applied in order, such as "sound+laptop". One that is
             not `PUBLISHED` is applied on top of "release", unless a published one is named.
         stated: settings from preset, data set and row's file together, from which deviations are counted; its
@@ -231,7 +231,7 @@ class RunConfig(Record):
         """``key=value`` of each setting that differs from preset, data set and row; see `stated`.
 
         The data set itself is not a deviation if an overlay for it was applied. Objectives in `OURS`, which
-        the preset "paper" uses where the printed ones cannot work, are deviations at that preset.
+        replace printed ones that cannot work, are deviations from the preset "paper".
         """
         given = {"set", "mixture"}
         due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
@@ -259,12 +259,13 @@ class RunConfig(Record):
     def resolved(
         cls, row: Mapping[str, Any], preset: str = "", overlay: Mapping[str, Mapping[str, Any]] | None = None
     ) -> dict[str, Any]:
-        """Settings of a row at a preset, with the overlay of a data set in between.
+        """Merge presets, the overlay of a data set, and a row's file, which overrides the others.
 
         Args:
-            row: settings of the row's file; they override presets and data set.
+            row: settings of the row's file.
             preset: replaces the row's own preset, including settings that the row only repeats from it.
-            overlay: settings of the data set: under "" always, under the name of a preset only at that one.
+            overlay: settings of the data set: those under "" always apply, those under the name of a preset
+                only with that preset.
         Returns:
             Values for the class, including `stated`.
         """

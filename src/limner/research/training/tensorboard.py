@@ -1,4 +1,4 @@
-"""Writes scalars of a run for TensorBoard: losses every few steps, figures every epoch.
+"""Writes scalars of a run for TensorBoard: losses every ten steps, validation figures every epoch.
 
 The package is an optional extra, imported only when needed. A resumed run continues in the same folder,
 without repeated or missing entries.
@@ -17,7 +17,7 @@ FOLDER, EVERY_STEPS, RATE = "tensorboard", 10, "lr"
 
 
 class TensorBoardLog:
-    """Writes to ``RUN/tensorboard``; a context manager, because the last scalars are written at its end."""
+    """Writes to ``RUN/tensorboard``; a context manager, which writes the last scalars when it ends."""
 
     def __init__(self, run: Path) -> None:
         """Check that the package is installed; nothing is written before the first event.
@@ -56,11 +56,11 @@ class TensorBoardLog:
             self._writer.flush()
 
     def _begin(self, event: Event) -> "SummaryWriter":
-        """Go on where the folder stands; the epoch that was saved and not yet written is written now."""
+        """Continue the files in the folder; the last saved epoch is written now if they lack it."""
         position = event.position
         ended = position.taken - position.step
         lost = event.kind == "step" and bool(position.history) and ended not in _epochs_written(self._folder)
-        # What a killed run wrote after its last save is taken anew, so viewers must forget it.
+        # steps that a killed run wrote after its last save are repeated, so they are purged
         writer: SummaryWriter = self._kind(str(self._folder), purge_step=position.taken)
         if lost:
             self._epoch(writer, position.history[-1], ended)
@@ -69,9 +69,9 @@ class TensorBoardLog:
     def _epoch(self, writer: "SummaryWriter", entry: dict[str, Any], step: int) -> None:
         _write(writer, "epoch/", entry["loss"], step)
         _write(writer, "val/", entry["val"], step)
-        # The rate comes last: an epoch is written when its rate is.
+        # the rate is written last, so an epoch that has one is complete
         _write(writer, "", {RATE: entry["lr"]}, step)
-        writer.flush()  # a kill would take what waits in memory
+        writer.flush()  # a killed process would lose buffered scalars
 
 
 def _write(writer: "SummaryWriter", group: str, values: dict[str, float], step: int) -> None:
@@ -80,7 +80,7 @@ def _write(writer: "SummaryWriter", group: str, values: dict[str, float], step: 
 
 
 def _epochs_written(folder: Path) -> set[int]:
-    """Steps at which the files of a folder have an epoch."""
+    """Steps at which the files in a folder have a complete epoch."""
     from tensorboard.backend.event_processing import event_accumulator  # type: ignore[import-untyped]
 
     if not folder.is_dir():

@@ -1,6 +1,6 @@
 """Complementary samples (T&K 2022): weights for training pairs from their neighbourhoods, with a PVSE model.
 
-All rows of the tables are settings of it. The neighbour graph contains only training texts.
+Each method in the paper's tables is a setting. The neighbour graph contains only training texts.
 """
 
 import shutil
@@ -35,7 +35,7 @@ from limner.research.losses.reweighted import (
     triplet_loss,
 )
 from limner.research.losses.weighting import weighted_hinge
-from limner.research.systems.base import NO_COSINE, Capabilities, Parts, System, SystemTask
+from limner.research.systems.base import Capabilities, Parts, System, SystemTask
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.research.systems.complementary.model import ComplementaryConfig, Polysemous, Pvse, pair_scores
 from limner.research.systems.complementary.weights import PairWeights, shares
@@ -49,10 +49,10 @@ GRAPHS = "graphs"  # subfolder of the feature stores
 
 
 class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
-    """Training objective of all rows of the tables."""
+    """Training objective of every method in the paper's tables."""
 
     def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
-        """Prepare training; finds the neighbours of the training texts if they are needed."""
+        """Prepare training; find the neighbours of the training texts if the method needs them."""
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
         neighbours = _neighbours(config, corpus, parts, model.device) if config.needs_graph else None
@@ -61,7 +61,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         self._weights = PairWeights(config, len(corpus.train), neighbours) if config.measures else None
 
     def batches(self, epoch: int) -> Iterator[Batch]:
-        """Batches of an epoch; scores pairs from the memory first, and swaps the memory at the end."""
+        """Batches of an epoch; pairs are scored from the memory before, and the memory is swapped after."""
         if self._memory is not None:
             if epoch == 0 and self.config.weights.start == "warm":
                 self._memory.warm()
@@ -101,7 +101,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return {"total": total} | found
 
     def _whole(self, batch: Batch) -> Polysemous:
-        """Outputs of the model for all pairs of a batch; residuals only of this process."""
+        """Outputs of the model for all pairs of a batch, but residuals only for this process's."""
         out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
         return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
 
@@ -130,7 +130,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         shutil.rmtree(folder / FOLDER, ignore_errors=True)
 
     def _ranking(self, texts: Tensor, images: Tensor, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """The ranking loss of the method, and its weights, if any."""
+        """The ranking loss of the method, and the weights of the pairs, if it has any."""
         config, method = self.config, self.config.method
         scores, margin = pair_scores(texts, images), config.margin
         unweighted = {
@@ -185,7 +185,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return config.weights.lam * even / len(even) if weights is None else weights
 
     def _hal_weights(self, texts: Tensor, images: Tensor, scores: Tensor, batch: Batch) -> HalWeights | None:
-        """HAL's weights, if it uses a bank and after the first epoch."""
+        """HAL's weights from the memory bank; None in the first epoch, and if no bank is used."""
         bank = None if self._memory is None else self._memory.read()
         if bank is None:
             return None
@@ -266,16 +266,16 @@ class ComplementarySystem(System[ComplementaryConfig, Pvse]):
     training = ComplementaryTask
 
     def capabilities(self, config: ComplementaryConfig) -> Capabilities:
-        """Several vectors per text and picture; uses grid features."""
+        """Encodes a text or picture as a set of vectors; uses grid features."""
         heads = config.model.heads
         by_meaning = config.needs_graph and config.graph.vectors == "sentences"
         several = (
-            f"gives a picture {heads} vectors, a library holds one of each; use a run of cmcm or vse, or"
-            " limner measure for this one"
+            f"represents a picture by a set of vectors (K = {heads}), but a library stores one for each; use"
+            " a run of cmcm or vse, or evaluate this one with limner measure"
         )
         return Capabilities(
             trains_with=frozenset({"sentences"} if by_meaning else ()),
-            no_library=several if heads > 1 else NO_COSINE,
+            no_library=several,
             backbone=config.backbone,
             layer="grid",
             trains_backbone=True,

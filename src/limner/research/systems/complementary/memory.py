@@ -1,7 +1,7 @@
 """Memory bank: vectors of the texts and pictures of all training pairs, from a past epoch.
 
 Neighbourhood scores and some baselines compare a batch with the whole training set. Pairs that were in no
-full batch of the first epoch are encoded at its end, so that all pairs have vectors from then on.
+batch of the first epoch are encoded at its end, so that all pairs have vectors from then on.
 """
 
 import math
@@ -32,12 +32,12 @@ _SHARED = 1 << 16  # rows per block
 
 
 class Bank(NamedTuple):
-    """Vectors of training pairs from a past epoch; of several processes, each holds a share of the rows.
+    """Vectors of training pairs from a past epoch; with several processes, each holds a share of the rows.
 
     Attributes:
-        texts, images: (R, H) means of the heads, not normalised.
+        texts, images: (R, H) means of the heads, not normalised; or all heads, see `EpochMemory`.
         seen: (R,) bool, True for rows with vectors.
-        rows: training pairs of the R rows.
+        rows: slice of the training pairs to which the R rows belong.
         shares: number of rows of each process, with sum n.
     """
 
@@ -48,15 +48,15 @@ class Bank(NamedTuple):
     shares: tuple[int, ...]
 
     def nearest(self, tables: Sequence[Tensor], by: Tensor, usable: Tensor, count: int) -> list[Tensor]:
-        """The columns with the largest values in each row, gathered from all processes.
+        """Select the columns with the largest values in each row, and gather them from all processes.
 
         Args:
             tables: tables to select from, (B, R) each.
-            by: (B, R) values.
-            usable: (B, R) bool; columns that are not usable come last.
-            count: most columns per process; a single process returns all columns unchanged.
+            by: (B, R) values to select by.
+            usable: (B, R) bool; unusable columns are selected last.
+            count: maximum number of columns per process; a single process returns all columns unchanged.
         Returns:
-            (B, M) columns of each table, and of `usable`.
+            (B, M) selected columns of each table, then those of `usable`.
         """
         if len(self.shares) < 2:
             return [*tables, usable]
@@ -73,7 +73,7 @@ class _Table(NamedTuple):
     Attributes:
         text, image: (R, H) float32 vectors.
         stamps: (R,) int32 numbers of swaps.
-        sums: (R,) int64 checksums of a row of the three.
+        sums: (R,) int64 checksums, each over the text vector, image vector and stamp of a row.
     """
 
     text: Tensor
@@ -82,7 +82,7 @@ class _Table(NamedTuple):
     sums: Tensor
 
     def due(self, rows: Tensor, stamps: Tensor) -> Tensor:
-        """(R,) checksums of rows with these stamps, computed from their current values."""
+        """Checksums of some rows with given stamps, computed from their current vectors."""
         parts = (self.text.numpy(), self.image.numpy())
         numbers = stamps.numpy()
         found = (
@@ -99,9 +99,9 @@ class _Table(NamedTuple):
 class EpochMemory:
     """Two tables of vectors: one is read, the other is written for the next epoch; swapped after each epoch.
 
-    A pair keeps its vectors until it is seen again; a pair never seen has 0 and is not `seen`. The tables are
-    memory-mapped files in the run folder, because 16 kB per pair are too much for each checkpoint; each of
-    several processes holds a share of the rows.
+    A pair keeps its vectors until it is in a batch again; before its first one it has zeros and is not
+    `seen`. The tables are memory-mapped files in the run folder, because 16 kB per pair are too much for each
+    checkpoint; with several processes, each holds a share of the rows.
     A checkpoint records only which table is read, and the number of swaps. That suffices: after a crash,
     resumed steps rewrite the table being written, and the other one does not change before the next swap.
     """
@@ -130,11 +130,11 @@ class EpochMemory:
         self._maps: list[np.memmap[Any, Any]] = []
 
     def open(self, folder: Path) -> None:
-        """Store the tables in a run folder, from their first use on."""
+        """Store the tables in a run folder; they are created at first use."""
         self._folder = folder / FOLDER
 
     def read(self) -> Bank | None:
-        """The previous epoch's vectors, read-only; None in the first epoch, unless it started warm."""
+        """The previous epoch's vectors, read-only; None in the first epoch, unless `warm` was called."""
         if self._swaps == 0:
             return None
         if self._bank is None:
@@ -145,7 +145,10 @@ class EpochMemory:
         return self._bank
 
     def write(self, rows: Tensor, texts: Tensor, images: Tensor) -> None:
-        """Store (B, K, H) embeddings of (B,) distinct rows of this process's share for the next epoch."""
+        """Store (B, K, H) embeddings of (B,) distinct rows for the next epoch.
+
+        Rows outside this process's share are ignored.
+        """
         table, places = self._tables[1 - self._live], rows.cpu() - self._own.start
         mine = (places >= 0) & (places < len(table.stamps))
         places = places[mine]
@@ -201,19 +204,18 @@ class EpochMemory:
         shares = int(state.get(f"{PREFIX}shares", 1))
         if shares != len(self._shares):
             raise CheckpointError(
-                f"memory: the saved one is shared by {counted(shares, 'process', 'processes')}, here are"
-                f" {len(self._shares)}; resume with as many as before"
+                f"memory: saved by {counted(shares, 'process', 'processes')}, now {len(self._shares)};"
+                " resume with the same number of processes"
             )
         seen, width = state.get(f"{PREFIX}seen"), state.get(f"{PREFIX}width")
         if seen is None or width is None or (len(seen), int(width)) != (len(self._seen), self._width):
             found = (
                 "none"
                 if seen is None or width is None
-                else f"{counted(len(seen), 'pair')}, {int(width)} wide"
+                else f"{counted(len(seen), 'pair')} of width {int(width)}"
             )
             raise CheckpointError(
-                f"memory: the saved one is of {found}, expected {counted(len(self._seen), 'pair')},"
-                f" {self._width} wide;"
+                f"memory: found {found}, expected {counted(len(self._seen), 'pair')} of width {self._width};"
                 " resume with the same data and model"
             )
         self._swaps, self._live = int(state[f"{PREFIX}swaps"]), int(state[f"{PREFIX}live"])
@@ -257,7 +259,7 @@ class EpochMemory:
         return self._tables[1 - self._live].stamps == self._swaps + 1
 
     def _swap(self) -> None:
-        """Swap the tables."""
+        """Swap the tables; rows not written in this epoch keep their previous vectors."""
         read, fresh = self._tables[self._live], self._tables[1 - self._live]
         kept = ~self._written()
         for old, new in ((read.text, fresh.text), (read.image, fresh.image)):
@@ -280,7 +282,7 @@ class EpochMemory:
 def _opened(
     start: Path, shape: tuple[int, int], *, new: bool, mode: Mode = "r+"
 ) -> tuple[list[np.memmap[Any, Any]], _Table]:
-    """Open the files of a table, which have a common prefix."""
+    """Open the files of a table, whose names start with `start`."""
     forms = {TEXT: (np.float32, shape), IMAGE: (np.float32, shape)}
     rows: dict[str, tuple[type[np.generic], tuple[int, ...]]] = {
         **forms,
@@ -292,17 +294,16 @@ def _opened(
 
 
 def _refuse(where: Path | None, number: int, sound: Tensor) -> None:
-    """Raise if a row's checksum is wrong."""
+    """Raise a CheckpointError if a row's checksum is wrong."""
     if not sound.all():
         raise CheckpointError(
-            f"{where}: {counted(int((~sound).sum()), 'row')} of table {number} damaged, the first of pair"
-            f" {int(sound.int().argmin())} (its checksum differs); put the run back from a copy, or train in"
-            " another folder"
+            f"{where}: {counted(int((~sound).sum()), 'row')} of table {number} damaged (checksum differs),"
+            f" first row {int(sound.int().argmin())}; restore the run from a copy, or train in another folder"
         )
 
 
 def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool]]:
-    """Check the table being read, for each process of a run.
+    """Check, for each process of a run, the table that is read.
 
     Args:
         run: run folder.
@@ -339,7 +340,7 @@ def _mapped(
         found = path.stat().st_size
     except OSError as error:
         raise CheckpointError(
-            f"{path}: {error.strerror}; the memory of an epoch needs {size:,} bytes"
+            f"{path}: {error.strerror}, expected a table of {size:,} bytes; train in another folder"
         ) from error
     if found != size:
         raise CheckpointError(f"{path}: {found:,} bytes, expected {size:,}; train in another folder")

@@ -1,4 +1,4 @@
-"""PVSE: K embeddings per text and picture, scored by the largest of K² cosines; and settings of all rows."""
+"""PVSE (K embeddings per text and picture, scored by the largest of K² cosines); settings of all methods."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -78,7 +78,7 @@ class Pvse(Model):
 
         Raises:
             ConfigError: H is odd.
-            ShapeError: the word vectors do not fit.
+            ShapeError: the word vectors have another shape.
         """
         super().__init__(architecture, parts)
         own = architecture
@@ -93,7 +93,7 @@ class Pvse(Model):
         Args:
             ids: (B, L) int64.
             lengths: (B,) int64 in 1…L.
-            pictures: (B, P, F), or what the backbone takes.
+            pictures: (B, P, F) grids, or input of the backbone.
         Raises:
             ShapeError: the sizes contradict each other.
         """
@@ -102,7 +102,7 @@ class Pvse(Model):
 
     @property
     def heads(self) -> int:
-        """K."""
+        """K, number of embeddings per item."""
         return int(self.architecture.heads)
 
     @property
@@ -181,18 +181,20 @@ class WeightsConfig(Record):
     """Weighting of the pairs of a batch, by neighbourhoods or a baseline.
 
     Attributes:
-        lam: λ, sum of a batch's weights; amrani uses the batch size instead.
-        gamma: Γ; with −1 weights increase as similarity decreases.
+        lam: λ, sum of a batch's weights (1 if `reading` is "literal"). pvse and amrani use the batch size
+            instead.
+        gamma: Γ; with −1, weights increase as similarity decreases.
         mode: how the weights of the two modalities are combined.
         reading: where λ is applied; "sound" standardises scores over the training set and divides by τ.
         tau: τ of "sound".
         beta, gamma_hat: β̂ and γ̂ of combined-val.
-        kmode: similarity of K heads: of their "mean", of heads "aligned" one by one, or the largest ("max")
-            of K² cosines, over at most 32 neighbours sampled in each epoch.
+        kmode: similarity of two items with K heads each: of the "mean" of the heads; the mean over
+            corresponding ("aligned") heads; or the largest ("max") of K² cosines, over at most 32 neighbours
+            sampled in each epoch.
         own, nn: see `limner.research.losses.weighting.discrepancy`.
         hops: whether discrepancy uses the neighbours of neighbours (2) or direct neighbours (1).
-        estimator: exact, or the paper's 1,000 sampled neighbours of neighbours.
-        start: weights of the first epoch, "uniform" or from a "warm" pass over the training pairs.
+        estimator: "exact", or the paper's "sampled1000": 1,000 sampled neighbours of neighbours.
+        start: weights of the first epoch: "uniform", or "warm", from embeddings computed before training.
     Source: T&K 2022, Sections 3.2 to 3.4; docs/methods/complementary.md §4 to §6.
     """
 
@@ -237,7 +239,7 @@ class BaselineConfig(Record):
         hal_bank: whether HAL uses the embeddings of the previous epoch.
         hal_gamma, hal_epsilon: γ and ε of HAL.
         thomas_nearest: number of neighbours of which THOMAS samples one.
-        nearest: number of bank neighbours for HAL and AMRANI; None for 250 and 50.
+        nearest: number of bank neighbours; None for 250 with HAL and 50 with AMRANI.
     Source: docs/methods/complementary.md §8.
     """
 
@@ -262,20 +264,20 @@ _PUBLISHED: Mapping[str, Any] = {"loop": _LOOP, "backbone": "finetune", "data": 
 
 
 class ComplementaryConfig(RunConfig):
-    """Settings of the rows of complementary samples.
+    """Settings of complementary samples and of the baselines in the same tables.
 
     No code was released, so `release` equals `paper`. `sound` standardises the scores over the training set,
-    sums the modalities, and finds neighbours with the sentence encoder.
+    adds those of the two modalities, and finds neighbours with the sentence encoder.
 
     Attributes:
         model: see `PvseArchitecture`.
-        method: weighting method, or a loss that replaces weights; "hardest" is PVSE with only the hardest
-            wrong candidate.
+        method: weighting method, or a loss that uses no weights; "hardest" is PVSE with a hinge on the
+            hardest wrong candidate only.
         form: for hal and mithun: their "own" loss, or their weights as "alpha" in the weighted hinge.
         margin: margin of all hinges, score units.
         diversity_weight, domain_weight: weights of PVSE's two regularisers.
-        weights, graph, baselines: see the classes.
-        backbone: "frozen" grids of features, a small network for "drawings", or "finetune".
+        weights, graph, baselines: see `WeightsConfig`, `GraphConfig` and `BaselineConfig`.
+        backbone: see `Capabilities`; features are grids.
     """
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = every_preset(_PUBLISHED) | {
@@ -308,34 +310,39 @@ class ComplementaryConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """Reject settings that would have no effect."""
+        """Reject settings that contradict each other or would have no effect."""
         if self.form == "alpha" and self.method not in WITH_ALPHA:
-            raise ValueError(f"form 'alpha' is of {' and '.join(WITH_ALPHA)}, method is {self.method!r}")
+            raise ValueError(
+                f"form 'alpha' applies only to methods {' and '.join(WITH_ALPHA)}, method is {self.method!r}"
+            )
         if self.baselines.hal_bank and self.method != "hal":
-            raise ValueError(f"baselines.hal_bank is of method 'hal', method is {self.method!r}")
+            raise ValueError(f"baselines.hal_bank applies only to method 'hal', method is {self.method!r}")
         own = self.weights
         plain = (own.own, own.nn) == ("keep", "multiset")
         if own.estimator != "exact" and not (plain and own.hops == 2 and own.kmode != "max"):
             raise ValueError(
-                "weights.estimator 'sampled1000' goes without own drop, nn unique, hops 1 and kmode max"
+                "weights.estimator 'sampled1000' cannot be combined with weights.own 'drop', nn 'unique',"
+                " hops 1 or kmode 'max'"
             )
         if (own.kmode == "max" or own.hops == 1) and not plain:
-            raise ValueError("weights.kmode 'max' and hops 1 go with own keep and nn multiset only")
+            raise ValueError(
+                "weights.kmode 'max' and weights.hops 1 require weights.own 'keep' and nn 'multiset'"
+            )
         return self
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """Measures of neighbourhoods used for the weights."""
+        """Neighbourhood measures from which the weights are computed."""
         return MEASURES.get(self.method, ())
 
     @property
     def needs_graph(self) -> bool:
-        """Whether a neighbour graph is needed."""
+        """Whether the method needs a neighbour graph."""
         return bool(self.measures) or self.method == "thomas"
 
     @property
     def needs_bank(self) -> bool:
-        """Whether embeddings of the previous epoch are needed."""
+        """Whether the method needs the embeddings of the previous epoch."""
         return bool(self.measures) or self.method == "amrani" or self.baselines.hal_bank
 
     def smoke(self) -> Self:

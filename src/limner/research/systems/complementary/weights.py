@@ -26,12 +26,12 @@ class PairWeights:
     """Scores of all training pairs by measure and modality, and weights of batches."""
 
     def __init__(self, config: ComplementaryConfig, n: int, neighbours: NDArray[np.int32] | None) -> None:
-        """Start without scores.
+        """Create the weights, without scores yet.
 
         Args:
             config: settings of a method with measures.
             n: number of training pairs.
-            neighbours: (n, N) neighbours, padded with −1.
+            neighbours: (n, N) neighbours of each pair, padded with −1.
         """
         assert neighbours is not None  # noqa: S101  (given by `prepare`)
         self._config, self._n = config, n
@@ -45,7 +45,7 @@ class PairWeights:
         self._epochs = torch.tensor([-1, -1])  # epoch of the scores, and first epoch with scores
 
     def score(self, memory: EpochMemory, epoch: int, device: torch.device) -> None:
-        """Score all pairs once for an epoch, on a device; does nothing while the memory is empty."""
+        """Score all pairs for an epoch, on a device; does nothing if the memory is empty or it is done."""
         bank = memory.read()
         if bank is None or int(self._epochs[0]) == epoch:
             return
@@ -68,7 +68,7 @@ class PairWeights:
         self._epochs = torch.tensor([epoch, epoch if first < 0 else first])
 
     def of(self, rows: Tensor) -> Tensor | None:
-        """(B,) weights of a batch, without gradient; None before there are scores."""
+        """(B,) weights of a batch, without gradient; None until pairs are scored."""
         if int(self._epochs[0]) < 0:
             return None
         own = self._config.weights
@@ -81,8 +81,8 @@ class PairWeights:
         """Record the weights of a batch.
 
         Returns:
-            Values to log: drift of the scores since the previous epoch, if any; for combined-stats also mean
-            and standard deviation of the raw scores of each measure, whose product is its factor.
+            Values to log: the drift of the scores, once two epochs are scored; for combined-stats also mean
+            and standard deviation of each measure's raw scores, whose product is the measure's factor.
         """
         self._last[rows.cpu()] = alpha.detach().float().cpu()
         logged: dict[str, Tensor] = {}
@@ -96,7 +96,7 @@ class PairWeights:
         return logged
 
     def pair_scores(self, ids: tuple[str, ...]) -> PairScores | None:
-        """Scores for figures and example pages; None before there are any."""
+        """Scores for figures and example pages; None until pairs are scored."""
         epoch = int(self._epochs[0])
         if epoch < 0:
             return None
@@ -136,7 +136,7 @@ class PairWeights:
         ]
 
     def _combined(self, side: str) -> Tensor:
-        """(n,) scores of a modality from which weights are computed; standardised if "sound"."""
+        """(n,) scores of a modality, from which weights are computed; standardised if "sound"."""
         config = self._config
         scores = [self._raw[f"{measure}/{side}"] for measure in config.measures]
         sound = config.weights.reading == "sound"

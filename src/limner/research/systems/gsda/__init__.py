@@ -1,6 +1,6 @@
 """GSDA: contextual sentence encoder, scene graphs of consecutive pictures, and captioning as dual task.
 
-All ablations are settings of it.
+Each ablation is a setting.
 """
 
 import json
@@ -46,7 +46,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
     stories = True
 
     def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
-        """Prepare training; encodes the keys of all training texts."""
+        """Prepare training: encode the keys of all training texts, and read the scene graphs if used."""
         super().__init__(model, corpus, config, parts)
         if model.graphs is not None:
             graphs = picture_graphs(config, corpus)
@@ -77,7 +77,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         return {"total": total} | found
 
     def _graph_terms(self, scores: Tensor, batch: Batch, vectors: Tensor, empty: Tensor) -> dict[str, Tensor]:
-        """Distance of consecutive pictures and, in mode "soft", a term that keeps graphs different.
+        """Distance of consecutive pictures' graphs and, in mode "soft", a contrastive term against collapse.
 
         Source: GSDA 2021, the step-wise loss after Eq. 6; docs/methods/gsda.md §4.2.
         """
@@ -158,7 +158,7 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
     if lacking:
         raise DataError(
             f"{config.graphs}: no scene graph for {len(lacking)} of {len(set(ids))} training pictures (first:"
-            f" {lacking[0]}); write them with limner scenes, an empty graph for a picture without objects"
+            f" {lacking[0]}); write them with limner scenes (a picture without objects has an empty graph)"
         )
     return graphs
 
@@ -172,7 +172,7 @@ def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
     if not config.graphs:
         raise ConfigError(
             f"gsda: graph = {config.graph!r} needs scene graphs: write them with limner scenes and add"
-            " --set graphs=FILE, or take --set graph=off"
+            " --set graphs=FILE, or pass --set graph=off"
         )
     return read_graphs(Path(config.graphs))
 
@@ -190,7 +190,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
     training = GsdaTask
 
     def capabilities(self, config: GsdaConfig) -> Capabilities:
-        """Encodes stories, and generates them from pictures."""
+        """Encodes whole stories; with a captioner, generates sentences from pictures."""
         keys = config.keys == "sentences"
         by_meaning = config.graph != "off" and not config.label_vectors
         return Capabilities(
@@ -213,7 +213,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             parts.about["labels"] = list(labels.labels)
             if labels.unknown:
                 names = ", ".join(labels.unknown)
-                parts.notes = (f"{config.label_file}: no vector for {names}; zeros stand for them",)
+                parts.notes = (f"{config.label_file}: no vector for {names}; their vectors are zero",)
         if config.caption != "off":
             texts, data = corpus.train.texts, config.data
             spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
@@ -230,7 +230,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             backbone, width = vse.SYSTEM.empty_side(own, int(kept["image_width"]))  # type: ignore[index]
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(
-                f"{parts.where}: holds no keys of VSE0 ({error}); train it again"
+                f"{parts.where}: does not contain the VSE0 key encoder ({error}); train it again"
             ) from error
         parts.sentences = vse.SYSTEM.build(own, Parts(words, width, own.data.max_length, backbone))
 
@@ -261,22 +261,23 @@ def _vse_keys(config: GsdaConfig) -> tuple[vse.Vse, dict[str, Any]]:
     """A trained VSE0 that encodes keys, and the values needed to rebuild it."""
     if not config.keys_run:
         raise ConfigError(
-            "gsda: keys = 'vse0' needs a trained run of it on the same split: train one (system = 'vse') and"
-            " add --set keys_run=FOLDER, or take --set keys=sentences"
+            "gsda: keys = 'vse0' needs a run of VSE0 on the same split: train one (system = 'vse') and add"
+            " --set keys_run=FOLDER, or pass --set keys=sentences"
         )
     model, trained = vse.SYSTEM.load(Path(config.keys_run))
     if trained.model.text != "words":
         raise ConfigError(
-            f"gsda: keys_run {config.keys_run} reads texts through the encoder of sentences, expected one"
-            " that learned words; take --set keys=sentences, which needs no run"
+            f"gsda: keys_run {config.keys_run} uses a frozen sentence encoder, expected a run with trained"
+            " word vectors; pass --set keys=sentences, which needs no run"
         )
     mine, its = config.data, trained.data
     of_split = ("set", "mixture", "split", "split_seed", "test_share", "val_share", "by_source")
     for name in (*of_split, "stories", "world_seed"):
         if getattr(mine, name) != getattr(its, name):
             raise ConfigError(
-                f"gsda: keys_run {config.keys_run} was trained with data.{name}={getattr(its, name)!r}, this"
-                f" run has {getattr(mine, name)!r}: it may have seen test rows; train it on the same split"
+                f"gsda: keys_run {config.keys_run} was trained with data.{name}={getattr(its, name)!r}, but"
+                f" this run has {getattr(mine, name)!r}, so it may have seen test rows; train it on the same"
+                " split"
             )
     return model, {
         "config": trained.model_dump(mode="json"),
@@ -291,7 +292,7 @@ def graph_labels(config: GsdaConfig, corpus: Corpus, sentences: TextEncoder | No
     Args:
         config: settings.
         corpus: corpus whose training pictures must each have a (possibly empty) graph.
-        sentences: encoder of labels if no file of word vectors is named.
+        sentences: encoder of labels; used if the settings name no file of word vectors.
     Raises:
         ConfigError: no file of graphs is named.
         DataError: a training picture has no graph, or the file is damaged.

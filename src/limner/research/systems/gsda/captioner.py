@@ -21,7 +21,7 @@ from limner.research.nn.story import PictureSequenceEncoder
 from limner.research.nn.words import read_forward
 from limner.research.systems.base import Surprise, evaluating, to_tensor
 
-BOUNDARY = 0  # as input the start of a sentence, as output its end; padding is never input or output
+BOUNDARY = 0  # start of a sentence as input, its end as output; padding is never input or output
 UNKNOWN = 1
 AT_ONCE = 32  # stories per block
 _BEFORE = re.compile(r" (?=[,.;:!?%)])")
@@ -41,8 +41,8 @@ class CaptionerArchitecture(Record):
         dropout: dropout rate between layers of both LSTMs, on the outputs of encoder and decoder, and on the
             picture input of the decoder.
         word_dropout: dropout rate of the decoder's inputs.
-    Source: GLAC Net 2018; docs/methods/gsda.md §4.3. Where the decoder's two rates, 0.1 and 0.5, apply is our
-    interpretation.
+    Source: GLAC Net 2018; docs/methods/gsda.md §4.3. The source gives two dropout rates, 0.1 and 0.5, for the
+    decoder; where each applies is our interpretation.
     """
 
     local: int = Field(default=1024, ge=1)
@@ -60,7 +60,7 @@ class Captioned(NamedTuple):
 
     Attributes:
         logits: (N, V) unnormalised, for the tokens of all sentences, concatenated.
-        targets: (N,) int64, the words of each sentence and 0 for its end, unless it is truncated.
+        targets: (N,) int64, the words of each sentence, then 0 for its end unless it is truncated.
         tokens: (S,) int64 on the CPU, tokens per sentence, at most `max_length` + 1, with sum N.
     """
 
@@ -96,8 +96,8 @@ class Captioner(nn.Module):
         if len(vocabulary) <= UNKNOWN + 1 or max_length < 1:
             raise ConfigError(
                 f"captioner: {counted(len(vocabulary) - 2, 'word')} and max_length {max_length},"
-                " expected at least 1;"
-                " lower min_count or add training texts"
+                " expected at least 1 of each; lower caption_min_count, raise data.max_length or add training"
+                " texts"
             )
         own = architecture
         self.architecture, self.vocabulary, self.max_length = own, vocabulary, max_length
@@ -121,8 +121,8 @@ class Captioner(nn.Module):
     def forward(self, features: Tensor, steps: Tensor, words: Tensor, lengths: Tensor) -> Captioned:
         """Predict the tokens of the true sentences with teacher forcing.
 
-        The sentences of a story are one sequence for the decoder, because its state is carried over. The
-        input at each token is the previous word (the start symbol at first) with the sentence's picture.
+        The decoder processes the sentences of a story as one sequence, because its state is carried over. The
+        input at each token is the previous word (at first the start symbol) with the sentence's picture.
 
         Args:
             features: (S, F) picture features, the stories concatenated; gradients flow to them.
@@ -148,7 +148,7 @@ class Captioner(nn.Module):
         if len(said) != wanted or int(said.min()) < UNKNOWN or int(said.max()) >= self._size:
             raise DataError(
                 f"captioner: a sentence contains a number that is not a word, expected 1 to {self._size - 1};"
-                " number it with the captioner's own vocabulary"
+                " encode it with the captioner's own vocabulary"
             )
         seen = self.seen(features, steps)  # (S, seen)
         at_words = seen.repeat_interleave(tokens.to(seen.device), dim=0)  # (N, seen)
@@ -157,7 +157,7 @@ class Captioner(nn.Module):
         return Captioned(self.say(self.dropout(states)), due, tokens)
 
     def seen(self, features: Tensor, steps: Tensor) -> Tensor:
-        """Encode (S, F) pictures of stories of (B,) steps → (S, seen), the picture input of the decoder."""
+        """(S, F) features of the pictures of B stories of (B,) steps → (S, seen) input of the decoder."""
         found: Tensor = self.tell(self.pictures(features, steps))
         return found
 
@@ -212,7 +212,9 @@ class Captioner(nn.Module):
             ShapeError: the numbers of pictures and sentences of a story differ.
         """
         if [len(story) for story in stories] != [len(some) for some in pictures]:
-            raise ShapeError("captioner: stories and pictures differ in number, expected one per sentence")
+            raise ShapeError(
+                "captioner: stories and pictures differ in number, expected one picture per sentence"
+            )
         filled = [number for number, story in enumerate(stories) if story]
         nats, tokens, unknown = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         with evaluating(self):
@@ -276,7 +278,7 @@ def generate(captioner: Captioner, pictures: Sequence[NDArray[np.floating]]) -> 
 
 
 def generate_numbers(captioner: Captioner, features: Tensor, steps: Tensor) -> list[list[list[int]]]:
-    """Generate B stories: the first sentences of all together, then the second, and so on.
+    """Generate B stories in parallel: all first sentences, then all second ones, and so on.
 
     A sentence has 1 to `max_length` words, none of them unknown.
 
@@ -333,7 +335,7 @@ def greedy(captioner: Captioner, seen: Tensor, state: Tensor) -> tuple[list[list
 
 
 def _sayable(logs: Tensor, place: int, max_length: int) -> Tensor:
-    """Set the logits (B, V) of words that are not allowed at a position to −∞."""
+    """Set the (B, V) log-probabilities of words that are not allowed at a position to −∞."""
     allowed = logs.clone()
     if place == max_length:
         allowed[:, BOUNDARY + 1 :] = -math.inf

@@ -79,7 +79,7 @@ class LabelVectors:
     Attributes:
         labels: V distinct labels.
         matrix: (V, E) float32 vectors.
-        unknown: labels without a known word; their rows are zero, which the caller must report.
+        unknown: labels without a known word; their vectors are zero, which the caller must report.
     """
 
     labels: tuple[str, ...]
@@ -122,11 +122,11 @@ def word_label_vectors(labels: Sequence[str], vectors: Mapping[str, FloatArray])
     if labels and len(unknown) == len(labels):
         raise DataError(
             f"label vectors: none of {counted(len(labels), 'label')} ({labels[0]!r} …) has a word vector;"
-            " are the vectors of another language?"
+            " are the word vectors for another language?"
         )
     if not np.isfinite(matrix).all():
         row = int(np.argmin(np.isfinite(matrix).all(axis=1)))
-        raise NumericsError(f"label vectors: that of {labels[row]!r} is not finite; check the file")
+        raise NumericsError(f"label vectors: the vector of {labels[row]!r} is not finite; check the file")
     return LabelVectors(tuple(labels), matrix, tuple(unknown))
 
 

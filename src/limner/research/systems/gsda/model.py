@@ -35,8 +35,8 @@ class GsdaArchitecture(Record):
         hidden: hidden size of each LSTM, per direction.
         attention: hidden size of the attention.
         dim: D, dimension of the joint space.
-        context: "others"; "own", a control that attends to the key of the sentence itself; "literal",
-            Equation 2 as printed, which has no context; or "none" (GSDA w/o CSE).
+        context: what a sentence attends to: the "others" of its story; its "own" key, as a control;
+            "literal", Equation 2 as printed, which adds no context; or "none" (GSDA w/o CSE).
         centre: whether to subtract the training pictures' mean feature before the projection.
     Source: GSDA 2021, Section 3.2; docs/methods/gsda.md §2.
     """
@@ -122,11 +122,11 @@ class Gsda(StoryModel, FixedFeatures):
         return normalize(self.of_text(self.sentences(words, lengths, keys, steps).vectors), dim=1)
 
     def pictures(self, pictures: Tensor) -> Tensor:
-        """(M, F) features, or what `features` takes → (M, D) rows of unit length."""
+        """(M, F) features, or input of `features` → (M, D) unit vectors."""
         return normalize(self.of_image(self.described(pictures) - self.centre), dim=1)
 
     def identity(self) -> tuple[object, ...]:
-        """Length of texts, and the key encoder."""
+        """The maximum length of a text, and the fingerprint of the key encoder."""
         return (self.max_length, self.keys.fingerprint)
 
     def together(self, stories: Sequence[Sequence[str]]) -> Tensor:
@@ -153,10 +153,10 @@ class Gsda(StoryModel, FixedFeatures):
         """Encode scene graphs of M pictures as vectors to compare by cosine.
 
         Args:
-            graphs: graphs whose labels the run knows.
+            graphs: M graphs, all of whose labels are in the run's vocabulary of labels.
         Returns:
-            (M, D) float32 unit vectors, and (M,) bool, True for empty graphs, whose vectors must not be
-            compared.
+            (M, D) float32 unit vectors, and (M,) bool, True for empty graphs, whose vectors carry no
+            information.
         Raises:
             ConfigError: the model has no graph encoder.
             DataError: a label has no vector.
@@ -204,8 +204,8 @@ class GsdaConfig(RunConfig):
         keys_run: folder of that run, of the same set and split.
         margin: Δ of the hinge, score units.
         temperature: τ of soft choices of a picture in the batch.
-        graph: pictures compared by the graph term: "soft" choices, the true pictures ("literal_gt"), the best
-            of the batch ("literal_argmax"), or "off".
+        graph: pictures compared by the graph term: "soft" choices (straight-through), the true pictures
+            ("literal_gt"), the best of the batch ("literal_argmax"), or "off".
         graph_weight: λ_g.
         graph_margin: δ of the contrastive term that trains the graph encoder in mode "soft".
         graphs: file of scene graphs; for drawn pictures "drawn" (true graphs) or "shuffled" (control);
@@ -213,12 +213,13 @@ class GsdaConfig(RunConfig):
         graph_model: see `GraphArchitecture`.
         label_vectors: word vectors of labels: "glove" for the file `data.glove`, or another file of that
             format; "" for the sentence encoder.
-        caption: pictures given to the captioner: "soft" choices, the true pictures ("teacher"), the best of
-            the batch ("literal"), sampled pictures with the caption's score as reward ("reinforce"), or
-            "off".
+        caption: pictures given to the captioner: "soft" choices (straight-through), the true pictures
+            ("teacher"), the best of the batch ("literal"), sampled pictures with the likelihood of the
+            caption as reward ("reinforce"), or "off".
         caption_weight: λ_cap.
-        caption_min_count: least number of occurrences of a word in the captioner's vocabulary.
-        mixed_epochs: first epochs, in which the true picture is used with probability ½.
+        caption_min_count: minimum number of occurrences of a word in the captioner's vocabulary.
+        mixed_epochs: first epochs, in which "soft" and "literal" captioning uses the true picture with
+            probability ½.
         captioner: see `CaptionerArchitecture`.
         backbone: "frozen" features, or fixed colours of "drawings".
     Source: GSDA 2021, Sections 3.5 and 4.1; docs/methods/gsda.md §4, §6.
@@ -269,19 +270,19 @@ class GsdaConfig(RunConfig):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        """Reject settings that would have no effect."""
+        """Reject settings that contradict each other or would have no effect."""
         if self.keys == "sentences" and self.keys_run:
-            raise ValueError("keys_run goes with keys = 'vse0'; leave one of the two out")
+            raise ValueError("keys_run is given but keys is 'sentences'; leave one of the two out")
         if self.graph == "off" and self.graphs:
             raise ValueError("graphs are given but graph is 'off'; leave one of the two out")
         if self.graphs in ("drawn", "shuffled") and self.data.set != "picturebook":
             raise ValueError(
-                f"graphs = {self.graphs!r} is of data.set = 'picturebook'; name a file of graphs"
+                f"graphs = {self.graphs!r} exists only for data.set = 'picturebook'; give a file of graphs"
             )
         return self
 
     def smoke(self) -> Self:
-        """See `RunConfig.smoke`; replaces VSE0 and scene graphs if they are not named."""
+        """See `RunConfig.smoke`; a VSE0 run and scene graphs that are not given are replaced."""
         small = super().smoke()
         given: dict[str, Any] = {}
         if self.keys == "vse0" and not self.keys_run:
@@ -291,7 +292,7 @@ class GsdaConfig(RunConfig):
         return small.model_copy(update=given)
 
     def _compared(self, key: str, value: object) -> object:
-        """See `RunConfig`; names of files do not count, only whether label vectors come from a file."""
+        """See `RunConfig`; file names are ignored, but not whether label vectors come from a file."""
         if key == "keys_run" or (key == "graphs" and value not in ("drawn", "shuffled", MADE_UP)):
             return ""
         return bool(value) if key == "label_vectors" else value

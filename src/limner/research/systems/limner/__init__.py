@@ -1,4 +1,4 @@
-"""limner's own model (the encoder `base` is one of its rows): settings, training and registration."""
+"""limner's own model, of which the encoder `base` is an exported run: settings, training and registration."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -38,21 +38,22 @@ SIGNAL, NOISE = 0.7, 0.7
 
 
 class LimnerConfig(RunConfig):
-    """Settings of limner's model; there is no paper, so all presets are equal.
+    """Settings of limner's model; it is not from a paper, so all presets are equal.
 
     Attributes:
         terms: licence terms of the weights in one sentence, for the metadata of the exported file.
         model: see `LimnerArchitecture`.
-        heads_epochs: first epochs, in which only the projections are trained.
-        mirrored: whether to mirror half of the pictures.
-        together: most pictures of one story per batch.
+        heads_epochs: first epochs, in which the blocks of the backbone keep their published weights.
+        mirrored: whether to mirror each picture with probability ½.
+        together: maximum size of the groups of pictures of one story that are dealt together to batches.
         temperature: τ of the softmax between texts and pictures.
         look_temperature: τ of the softmax between pictures of one story and all others.
-        foreign_weight, look_weight: weights of the multilingual text loss and of the picture–picture loss,
-            relative to the English text loss.
-        joined_weight: weight of the loss of both text encoders summed; 0 trains each on its own.
-        class_weight: weight of the loss on ImageNet class names with synthetic features, see `Classes`; 0
-            leaves it out.
+        foreign_weight, look_weight: weights of the loss of the multilingual encoder and of the
+            picture–picture loss, relative to the loss of MiniLM.
+        joined_weight: weight of the loss of the whole text encoder, with context and words; 0 trains only the
+            projections of the two sentence encoders, each by its own loss.
+        class_weight: weight of the loss on ImageNet class names with synthetic features, see `Classes`; with
+            0 it is left out.
     """
 
     PRESETS = every_preset(
@@ -101,7 +102,7 @@ class LimnerConfig(RunConfig):
 
 
 class Classes:
-    """Samples ImageNet classes and synthetic features of them."""
+    """Samples ImageNet classes and makes synthetic features for them."""
 
     def __init__(self, net: BaseNet, features: Tensor, english: TextEncoder, foreign: TextEncoder) -> None:
         """Compute the direction of each class in feature space.
@@ -131,7 +132,7 @@ class Classes:
         self._mean, self._deviation = net.feature_mean, net.feature_deviation
 
     def loss(self, net: BaseNet, temperature: float) -> Tensor:
-        """Loss of each text encoder on synthetic features of classes."""
+        """Sum of the InfoNCE losses of both text encoders on synthetic features of sampled classes."""
         device = self._standard.device
         chosen = torch.randperm(CLASSES)[:DRAWN].to(device)
         mixed = torch.randint(len(self._standard), (len(chosen),)).to(device)
@@ -177,7 +178,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
     """
 
     def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
-        """Prepare training: encode all texts, and set up classes."""
+        """Prepare training: encode all texts, and compute the directions of ImageNet classes if used."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
         sentences, multilingual = parts.sentences, parts.multilingual
@@ -284,7 +285,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         return found
 
     def sides(self, batch: PictureBatch) -> dict[str, tuple[Tensor, float]]:
-        """Each text encoder on its own, as libraries use them."""
+        """As `readings`, with each sentence encoder by itself, as libraries use it."""
         net = self.model.net
         return {
             "english": (self._read(net.sentence, self._english, batch), 1.0),
@@ -311,7 +312,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         return info_nce_of_many(logits, batch.owners, batch.neg)
 
     def step(self, batch: PictureBatch) -> Mapping[str, Tensor]:
-        """InfoNCE losses of English texts, multilingual texts, and pictures of one story."""
+        """Losses by name: InfoNCE per text encoder, and contrastive losses of pictures and of classes."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
         pictures = whole(self.model.joint(features, batch.rows), batch.shares)
@@ -363,13 +364,13 @@ class LimnerSystem(System[LimnerConfig, Limner]):
     training = LimnerTask
 
     def capabilities(self, config: LimnerConfig) -> Capabilities:
-        """Encodes stories with two sentence encoders; libraries use the exported file."""
+        """Encodes whole stories with two sentence encoders; libraries use the exported file."""
         both: frozenset[Reads] = frozenset({"sentences", "multilingual"})
         return Capabilities(
             stories=True,
             reads=both | {"words"} if config.model.words else both,
-            no_library="is read by a library as a file of base; write that with limner models export, or use"
-            " limner measure for the run itself",
+            no_library="must be exported for libraries, as a file of the encoder base; use limner models"
+            " export, or evaluate the run itself with limner measure",
             layer="described" if config.model.changed_from > BLOCKS else "blocks",
             mirrored=config.mirrored,
         )

@@ -1,7 +1,7 @@
-"""limner's own model: frozen sentence encoders and learned word vectors for a text and its story.
+"""limner's own model: two frozen sentence encoders, optional word vectors, and the context of the story.
 
-Pictures are encoded by the last blocks of EfficientNet-Lite2 (published or fine-tuned) and extra encoders.
-The network is that of the encoder `base`, to which runs are exported.
+Pictures are encoded by EfficientNet-Lite2 (published, or with fine-tuned last blocks) and extra encoders. The
+network is that of the encoder `base`; runs are exported as its files.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Corpus
 
 STORED = "backbone"
-"""Name, in a run's weights, of the encoder of the stored rows."""
+"""Key, in a checkpoint, of the encoder of the stored rows."""
 TRAITS_SPACE = 64
 """Dimension of the projected traits in picture–picture vectors."""
 
@@ -38,9 +38,9 @@ class LimnerArchitecture(BaseShape):
         text_dropout: dropout rate of sentence vectors.
         look_dropout: dropout rate of features for picture–picture vectors.
         reads: encoders of an English text: MiniLM, or MiniLM and the multilingual encoder.
-        context: context of a step: none, or the mean of the story's other steps.
-        words: whether texts also use word vectors, learned on the training texts.
-        word_dropout: share of a text's words that are dropped in training.
+        context: context of a step: "none", or the "mean" of the story's other steps.
+        words: whether to add word vectors learned on the training texts.
+        word_dropout: dropout rate of the words of a text in training.
     Source: docs/methods/limner.md §1.
     """
 
@@ -84,7 +84,8 @@ class Limner(StoryModel):
 
     Attributes:
         as_published: whether the last blocks have their published weights, so that stored features are valid.
-        maps: numbers before the features in stored rows; 0 if no block is trained.
+        maps: number of feature-map values that precede the features in a stored row; 0 if no block is
+            trained.
         blocks_in: precision of the last blocks, equal to that of the stored features.
         beside: projection of extra encoders' features; None without them.
         traits: projection of traits for picture–picture vectors; None without them.
@@ -98,11 +99,11 @@ class Limner(StoryModel):
     beside_deviation: Tensor
 
     def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
-        """Initialise the projections at random, from torch's generator; the context's projection starts at 0.
+        """Initialise the projections at random, from torch's generator; that of the context starts at 0.
 
         Args:
             architecture: sizes and parts.
-            parts: both encoders, and the words.
+            parts: both sentence encoders, and the vocabulary.
             traits: whether the last columns of the rows are traits.
         """
         super().__init__(architecture, parts)
@@ -155,16 +156,16 @@ class Limner(StoryModel):
 
     @property
     def row(self) -> int:
-        """Width of the backbone's part of a row: maps and features."""
+        """Width of the backbone's part of a stored row: feature maps and features."""
         return self.maps + FEATURES
 
     @property
     def dim(self) -> int:
-        """Dimension of the joint space, D."""
+        """D, dimension of the joint space."""
         return int(self.architecture.width)
 
     def settle(self, corpus: Corpus) -> None:
-        """Fit the moments of all features, and idf weights of words: ln(N / n) for n of N training texts."""
+        """Fit mean and deviation of all features, and idf weights: ln(N / n) for a word in n of N texts."""
         mean, deviation = corpus.moments(lambda rows: rows[:, self.maps : self.row])
         self.net.feature_mean.copy_(mean)
         self.net.feature_deviation.copy_(deviation)
@@ -190,7 +191,7 @@ class Limner(StoryModel):
     def looks(self, features: Tensor, rows: Tensor) -> Tensor:
         """(B, F) features and (B, R) stored rows → (B, L) unit vectors to compare with other pictures.
 
-        With traits, both parts are concatenated, so that their cosines are summed.
+        With traits, both parts are concatenated, so that the cosine is a weighted sum of their cosines.
         """
         made = self.net.looks(features)
         if self.traits is None:
@@ -215,19 +216,19 @@ class Limner(StoryModel):
         return [[] if self.words is None else self.vocabulary.known(text) for text in texts]
 
     def words_of_file(self, where: str) -> LearnedWords | None:
-        """Word vectors for an exported file, or None; libraries use them with MiniLM only.
+        """Word vectors for an exported file, or None without any; libraries use them only with MiniLM.
 
         Args:
             where: the run, for messages.
         Raises:
-            ConfigError: the word vectors were learned with both sentence encoders.
+            ConfigError: the word vectors were learned together with both sentence encoders.
         """
         if self.words is None:
             return None
         if self.architecture.reads != "minilm":
             raise ConfigError(
-                f"{where}: reads words beside both sentence encoders, and a library reads a text by one of"
-                " them; train one with --set model.reads=minilm or --set model.words=false"
+                f"{where}: uses word vectors with both sentence encoders, but a library encodes a text with"
+                " one of them; train a run with --set model.reads=minilm or --set model.words=false"
             )
         # words that occur only in capitals are never looked up
         known = self.rarity.nonzero().flatten().cpu()
@@ -236,7 +237,7 @@ class Limner(StoryModel):
         return LearnedWords(made, self.words.detach()[known], self.rarity[known])
 
     def identity(self) -> tuple[object, ...]:
-        """Both sentence encoders."""
+        """The fingerprints of both sentence encoders."""
         return (self.sentences.fingerprint, self.multilingual.fingerprint)
 
     def read(
@@ -262,7 +263,7 @@ class Limner(StoryModel):
         return normalize(made, dim=1)
 
     def _spoken(self, words: Tensor, bags: Sequence[Sequence[int]]) -> Tensor:
-        """(S, D) idf-weighted sums of word vectors; the weights of a text have norm 1."""
+        """(S, D) idf-weighted sums of word vectors; the weights of a text have Euclidean norm 1."""
         numbers = torch.tensor(
             [number for bag in bags for number in bag], dtype=torch.int64, device=self.device
         )
