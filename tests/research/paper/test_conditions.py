@@ -62,7 +62,7 @@ def test_json_holds_the_whole_list(runs):
     }  # fmt: skip
     assert rows["CMCM-NoAttn"]["settings"] is None  # nothing was measured
     assert rows["CMCM"]["uneven"] == (
-        "preset release, of the control laptop; backbone resnet50 trained, of the control resnet50 frozen;"
+        "preset release, control laptop; backbone resnet50 trained, of the control resnet50 frozen;"
         " data.limit 100, of the control none"
     )
 
@@ -80,7 +80,7 @@ def test_a_comparison_across_settings_carries_a_sign_and_names_them(runs):
     text = render([table])
     assert "| CMCM ‡ |" in text
     assert r"\*‡" in text
-    note = "‡ CMCM: compared across settings; preset release, of the control laptop;"
+    note = "‡ CMCM: compared across settings; preset release, control laptop;"
     assert note in text
     assert r"\*$\ddagger$".replace("\\*", "*") in render([table], "latex")
 

@@ -1,7 +1,7 @@
 """Clue: web captions, written by people or by captioning models, with six coherence relations.
 
-Of the two released forms, the CSVs have the columns How and Where swapped; both are read with the TSV's
-meaning.
+In one of the two released forms, the CSVs, the columns How and Where are swapped relative to the TSV; they
+are swapped back while reading.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ def read_clue(source: Source) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
-        source: the folder of the CSVs and, if there are pictures, of the map from URLs to numbers (or a
-            folder above it); a picture is ``<number>.jpg``.
+        source: folder of the CSVs (or a folder above it) and, if there are pictures, of the map from URLs to
+            numbers; pictures are named ``<number>.jpg``.
     Raises:
         MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
