@@ -147,7 +147,7 @@ def test_figures_from_results(runs, tmp_path):
     assert "λ = 0.01" in (tmp_path / "3a.svg").read_text()
     run(figure, "cmcm-5", "--runs", runs, "--to", tmp_path / "5.svg", "--resamples", 100)
     assert "CMCM-NoAttn" in (tmp_path / "5.svg").read_text()
-    with pytest.raises(DataError, match="no system of a single relation"):
+    with pytest.raises(DataError, match="no system with a single relation"):
         run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
     for name in ("Story", "Meta"):
         result(f"CMCM_{name}", 1.0, relations=(name,)).write(runs / name)

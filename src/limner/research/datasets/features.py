@@ -463,7 +463,7 @@ Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
 def _precision(
     root: Path, key: Callable[[Precision], FeatureKey], device: str, due: Precision | None
 ) -> Precision:
-    """The given precision, else that of an existing store, else the usual one of the device."""
+    """The given precision, else that of an existing store, else the usual one for the device."""
     if due is not None:
         return due
     usual = usual_precision(device)

@@ -226,7 +226,7 @@ def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
     """Keep only the pairs under allowed licences.
 
     Args:
-        data: a set whose pairs have ``meta["license"]``, see `sets.stories.story_pairs`.
+        data: a set whose pairs have ``meta["license"]``, see `sets.stories.read_story_pairs`.
         allowed: licences, spelt as in the data; empty allows all.
     Raises:
         DataError: no pair is left.

@@ -195,7 +195,7 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
     """Split a set by group so that each source (book, site or author) is in one split only.
 
     Args:
-        data: a set made by `story_pairs`; the story stands for a missing source.
+        data: a set whose pairs state a source in `meta`; a story without one is its own source.
         seed: seed of the order in which groups are assigned.
     Raises:
         DataError: there are too few sources for three splits.

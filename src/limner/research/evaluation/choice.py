@@ -186,7 +186,7 @@ def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], ch
         score: scores of texts and distinct pictures.
         rows: (N,) row of each pair's text.
         columns: (N,) column of each pair's picture.
-        choices: the questions.
+        choices: distractors of the questions.
     Raises:
         ShapeError: a block of scores has the wrong shape.
         NumericsError: the score of an option is not finite; the message names the pair.
@@ -207,7 +207,7 @@ def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], ch
 
 
 def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.floating]:
-    """Scores of some rows with some columns."""
+    """Scores of some texts (rows) with some pictures (columns), after checking their shape."""
     found = host(score(rows, columns))
     if found.shape != (len(rows), len(columns)):
         raise ShapeError(f"choices: scores have shape {found.shape}, expected {len(rows), len(columns)}")
@@ -244,7 +244,7 @@ def _drawn(
 
 
 def _credits(scores: NDArray[np.float64], given: str) -> Credits:
-    """(N, c) scores with the true option first → (N,): 1 if it alone is best, 1/t if t tie, else 0."""
+    """(N, c) scores, true option first → (N,): 1 if only it is best, 1/t if it is one of t best, else 0."""
     wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(wrong):
         raise NumericsError(

@@ -130,7 +130,7 @@ def parse(text: str) -> LinearCalibration:
     """Parse the JSON text of a calibration.
 
     Raises:
-        DataError: the text is not a calibration.
+        DataError: the text is not JSON of a calibration.
     """
     try:
         return LinearCalibration.model_validate_json(text)

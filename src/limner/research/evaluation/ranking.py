@@ -349,7 +349,7 @@ def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: 
 
 
 def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
-    """Check rows whose sum is not finite: a score may be not finite, or only the sum overflowed."""
+    """Check rows whose sum is not finite: either a score is not finite, or only the sum overflowed."""
     for row in doubtful.tolist():
         values = host(table[row])
         if not np.isfinite(values).all():

@@ -195,7 +195,7 @@ def gaps(scores: FloatArray) -> NDArray[np.float64]:
 
 
 def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
-    """Refine the scores of difficult queries; those of the others stay as they are.
+    """Refine the scores of difficult queries; the scores of other queries do not change.
 
     Args:
         scores: (N, M) cosines θ over a pool of distinct pictures.

@@ -199,7 +199,7 @@ def different_pairs(
 
 @dataclass(frozen=True)
 class _Scored:
-    """The parts of Q queries' scores in a pool that are stored.
+    """What is stored of the scores of Q queries in a pool.
 
     Attributes:
         plain: (Q,) ranks.

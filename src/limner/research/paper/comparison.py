@@ -46,7 +46,7 @@ class Figure:
     Attributes:
         kind: format of the figure.
         statistic: its statistic; None if there is no result.
-        paper: the published figure, as printed.
+        paper: the published figure, in the same unit.
         deviation, paper_deviation, release, release_deviation: see `Cell`.
         higher_is_better: direction of the figure.
         applies: False if the row cannot have this figure.

@@ -63,7 +63,7 @@ def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
     if mine["settings"] != other["settings"]:  # settings of one were not recorded
         mine, other = ({key: values[key] for key in WITHOUT if key in values} for values in (mine, other))
     return "; ".join(
-        f"{key} {_written(mine.get(key))}, control {_written(other.get(key))}"
+        f"{key} {_written(mine.get(key))} (control: {_written(other.get(key))})"
         for key in dict.fromkeys((*mine, *other))
         if mine.get(key) != other.get(key) or len(mine[key]) > 1
     )
@@ -78,8 +78,9 @@ def seeds(*systems: Sequence[object]) -> str:
 
 
 def unpublished(about: About) -> list[str]:
-    """Differences of a run from the published one that affect its figures, such as ``D 256 (paper 1024)``, or
-    ``(published preset 1024)`` if the paper gives no value.
+    """Differences from the published run that affect a run's figures, such as ``D 256 (paper 1024)``.
+
+    If the paper gives no value, that of its preset is stated: ``D 256 (published preset 1024)``.
 
     Args:
         about: description of the run.

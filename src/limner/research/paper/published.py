@@ -431,7 +431,7 @@ def _spread(run: Result, stage: Stage) -> float:
 
 
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
-    """Note on the release's files: ranks by confidence in the relations alone, on its pools."""
+    """Note on the release's files: ranks only by confidence in the relations, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
     words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]

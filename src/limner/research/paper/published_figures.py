@@ -60,7 +60,7 @@ def draw_figure(
         to: file to write.
         runs: folder of measured runs.
         run: folders of the runs to show.
-        texts: texts to show; by default chosen by a rule.
+        texts: texts to show; by default chosen by rule.
         pictures: ids of test pairs whose pictures are queries.
         relations: relations that the texts must have.
         weights: weights of the backbone, if features must be extracted.
@@ -258,7 +258,7 @@ def _gallery(
         to: file to write.
         runs: runs measured on one split.
         ids: ids of test pairs; by default texts for which the runs differ.
-        relations: relations of which chosen texts have one; all of the data set with `each`.
+        relations: chosen texts have one of these relations; with `each`, all relations of the data set.
         count: number of texts, per relation if relations are given.
         each: whether to show a text for each relation of the data set.
         most: number of pictures per run.

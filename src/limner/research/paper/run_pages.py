@@ -275,7 +275,7 @@ def _found(
     texts: dict[str, str],
     picture: Pictures,
 ) -> StripPicture:
-    """The top picture of a step, and the rank of its own."""
+    """The top picture of a step, and the rank of the step's own picture."""
     steps = result.found["steps"]
     top = steps.top[row][0]
     mark: Mark = "wrong"

@@ -30,7 +30,7 @@ from limner.research.scenes.folder import detector
 from limner.research.scenes.onnx import SUFFIXES
 
 TRAITS = "traits"
-"""Name that stands for `picture_traits` in a list of encoders."""
+"""Name of `picture_traits` in a list of encoders."""
 WAVES, SHADES = 9, 5
 TRAITS_WIDTH = 2 * WAVES + SHADES**3
 

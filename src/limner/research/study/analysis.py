@@ -43,7 +43,7 @@ class Decided(Record):
             ``AB``, ``nothing`` or ``no majority``.
         votes: number of votes for the outcome; without a majority, for the most frequent answer.
         score: pairwise: +1 better, −1 worse, else 0. Tick-all: +1 if a majority ticks B but no majority ticks
-            C, −1 the other way round, else 0.
+            C, −1 in the reverse case, else 0.
         prefilled: whether the pair was pre-filled, so that no rater was asked.
     """
 
@@ -118,7 +118,7 @@ class Flags(Record):
         hurried_by: raters who cast them, sorted.
         hurried_s: median seconds of those votes; None if there are none.
         crowds: number of crowds: raters who began shortly after one another from one network address.
-        crowded: raters of crowds who voted, sorted.
+        crowded: raters in a crowd who voted, sorted.
         crowd_votes: number of their votes, including attention checks.
         crowd_items: number of items, without attention checks, on which one crowd cast most of the votes.
     """

@@ -64,7 +64,7 @@ class AssignmentPlan:
         study: hash of the registration, which seeds every order.
         units: pages by name.
         raters: number of raters wanted per page.
-        limit: most pages per rater, checks not counted; None for all.
+        limit: most pages per rater, without attention checks; None for all.
     """
 
     study: str
@@ -134,7 +134,7 @@ class AssignmentPlan:
         ]
 
     def room(self, mine: Collection[str] = ()) -> int:
-        """Number of pages a rater who answered `mine` may still be asked, checks not counted."""
+        """Number of pages that a rater who answered `mine` may still get, without attention checks."""
         real = self.names(check=False)
         return max(0, min(len(real), self.limit or len(real)) - sum(name in mine for name in real))
 

@@ -98,7 +98,7 @@ def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[
 
     Args:
         settings: settings of the study.
-        items: number of items, attention checks not counted.
+        items: number of items, without attention checks.
         strata: number of strata.
     """
     least = min(LEAST_VOTES, settings.raters)

@@ -48,7 +48,7 @@ def read_answers(
         unit: the page.
         plan: gives the order that the rater saw.
         rater: public id.
-        pairs: pairwise protocol; otherwise any number of pictures may be ticked, or "none".
+        pairs: whether the protocol is pairwise; otherwise any number of pictures may be ticked, or "none".
     """
     answers: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):

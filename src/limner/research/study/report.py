@@ -224,7 +224,7 @@ def _tests(report: StudyReport, view: View) -> Table:
         " 0."
         if report.protocol == "pairwise"
         else "Score of a step: +1 if more than half of the raters tick the picture of the model with"
-        " context but no majority ticks that of the model without, −1 the other way round, else 0."
+        " context but no majority ticks that of the model without, −1 in the reverse case, else 0."
     )
     return Table(
         name=f"{report.protocol}-tests",

@@ -195,7 +195,7 @@ def material_of(
         refined: whether to show the pictures after refinement.
     Raises:
         ConfigError: the options contradict each other.
-        LimnerError: as the function for the source.
+        LimnerError: see the function for the source.
     """
     runs = items is None and bool(control) and control[0].suffix != ".json"
     if not runs and (refined or decoding != "steps"):

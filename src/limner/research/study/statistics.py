@@ -45,7 +45,7 @@ class MeanTest(Record):
     Attributes:
         n: items.
         mean: mean of the scores, in [−1, 1].
-        t, p_value: two-sided; None if all scores are equal or there is only one.
+        t, p_value: t statistic and two-sided p value; None if all scores are equal or there is only one.
         effect: mean / standard deviation (Cohen's d, n − 1); None as for `t`.
         low, high: interval of the effect from the noncentral t distribution; None as for `t`.
     """

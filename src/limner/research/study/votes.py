@@ -428,7 +428,7 @@ class VoteBase:
         self.write(work, lasting=False)
 
     def crowds(self) -> Mapping[str, str]:
-        """Public id → crowd, for raters of crowds."""
+        """Public id → crowd, for raters in a crowd."""
         return {row["rater"]: row["crowd"] for row in self._rows(CROWDS)}
 
     def panelists(self) -> Mapping[str, Panelist]:

@@ -129,7 +129,7 @@ def build_recipes(
         settings: limits for downloads.
         split: kind of split by author.
         seed: seed of the split.
-        fetch: whether to download the remote pictures of saved pages; those of URLs always are.
+        fetch: whether to download the remote pictures of saved pages; those of pages given by URL always are.
         again: whether to request permanently dead URLs again.
         recipeqa: files and pictures of RecipeQA, whose recipes are added under the same rules.
         progress: called after each response.

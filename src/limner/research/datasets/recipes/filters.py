@@ -78,7 +78,7 @@ def tokens_of(text: str) -> list[str]:
 
 
 def is_english(texts: Sequence[str], language: str = "") -> bool:
-    """Whether texts are English, so that the noun rule applies (the tagger knows only English).
+    """Whether texts are English, so that the noun rule applies (the tagger supports only English).
 
     Args:
         texts: texts of one page.

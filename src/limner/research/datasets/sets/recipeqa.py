@@ -133,7 +133,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
 
 
 def _joined(contexts: Sequence[list[_Step]], counted: Counter[str]) -> list[_Step]:
-    """Merge the steps of a recipe: those of the longest context, completed from the others.
+    """Merge the steps of a recipe: take the longest context, and complete it from the others.
 
     Steps are matched by the fields that both contexts show, or by position if they have none in common and
     the contexts are equally long.
