@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, MissingError, counted
 from limner.research.evaluation.results import TextScores
 
 
@@ -42,8 +42,8 @@ def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
     """
     if not texts or len(texts) != len(references) or not all(text.strip() for text in references):
         raise DataError(
-            f"captions: {len(texts)} generated and {len(references)} reference texts, expected equal numbers,"
-            " at least one, and no empty reference"
+            f"captions: {counted(len(texts), 'generated text')}, {counted(len(references), 'reference')};"
+            " expected equal numbers, at least one, and no empty reference"
         )
     try:
         from sacrebleu.metrics.bleu import BLEU

@@ -427,7 +427,7 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     )
     ids = [item.id for item in files.items]
     if len(set(ids)) != len(ids) or set(ids) != set(files.key.items):
-        raise DataError(f"{home}: {ITEMS} and {KEY} list different items; create the study again")
+        raise DataError(f"{home}: the items of {ITEMS} differ from those of {KEY}; create the study again")
     if pictures:
         for name in sorted(
             {candidate.picture for item in files.items for candidate in item.candidates if candidate.picture}
