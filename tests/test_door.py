@@ -345,7 +345,7 @@ def test_what_is_wrong_with_a_run_is_one_clear_line(run, lib, tmp_path):
         (lambda: limner.train(5, to=tmp_path), "train: 5 is of type int; expected a path"),
         (lambda: limner.train("no.toml", to=tmp_path), r"no\.toml: cannot be read"),
         (lambda: limner.train(CONFIG, to=3), "to: 3 is of type int"),
-        (lambda: limner.train(CONFIG, to=tmp_path, overrides=5), "expected a table such as"),
+        (lambda: limner.train(CONFIG, to=tmp_path, overrides=5), "expected a mapping such as"),
         (lambda: limner.train(CONFIG, to=tmp_path, data="clu"), "did you mean 'clue'"),
         (lambda: limner.train(CONFIG, to=tmp_path, data=5), "data: 5 is of type int"),
         (lambda: limner.train(CONFIG, to=tmp_path), "names no data set"),

@@ -264,7 +264,7 @@ def test_back_never_answers_another_page(opened, study, votes):
     page.goto(f"{study[1]}/rate")
     page.locator(".choice input").nth(2).check()
     page.get_by_role("link", name="Pause").click()
-    page.get_by_role("link", name="Go on now").click()
+    page.get_by_role("link", name="Continue now").click()
     page.wait_for_url("**/rate")
     nothing_is_chosen("after a pause")
     # pressing Enter or the button, as one does without looking, is no vote

@@ -137,7 +137,7 @@ class Rater:
                 # the others have the rest before them
                 await asyncio.sleep(0.2)
                 async with page.expect_navigation():
-                    await page.get_by_role("link", name="Look again").click()
+                    await page.get_by_role("link", name="Check again").click()
                 continue
             pair = await page.locator(".choice").count()
             await (self.pair(page) if pair else self.ticks(page))
@@ -148,7 +148,7 @@ class Rater:
     async def another_browser(self, browser, page):
         """Close everything in the middle, and come back by the link."""
         await page.get_by_role("link", name="Pause").click()
-        link = await page.get_by_label("Your own link").input_value()
+        link = await page.get_by_label("Your personal link").input_value()
         await page.context.close()
         context = await browser.new_context()
         context.set_default_timeout(60_000)
@@ -206,7 +206,7 @@ class Rater:
             for letter in ticked:
                 await step.locator("input").nth(letters.index(letter)).check()
             if not ticked:
-                await step.get_by_label("None of them fits").check()
+                await step.get_by_label("None of these fits").check()
             self.log.append((item, "".join(ticked), False))
         await self.send(page)
 

@@ -1,4 +1,4 @@
-"""Training from Python, with its progress in a terminal or a notebook."""
+"""Training from Python, with progress shown in the terminal or notebook."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def train(
     weights: AnyPath | None = None,
     device: str = "auto",
 ) -> Run:
-    """Train a system from its settings; a stopped run in the folder is resumed.
+    """Train a system from its settings, or resume a run that was stopped in the same folder.
 
     Args:
         config: settings, or a TOML file of them.
         to: folder of the run; created if missing.
-        data: settings laid over the file: a data set's name such as ``clue``, or a TOML file.
-        overrides: replacements of single settings, such as ``{"loop.lr": 2e-4}`` or ``key=value`` words.
-        smoke: shrink everything to a run of seconds, as a test.
+        data: settings of the data set, which override `config`: a name such as ``clue``, or a TOML file.
+        overrides: values of single settings: ``{"loop.lr": 2e-4}``, or strings ``key=value``.
+        smoke: whether to shrink the run to a few seconds, to test the settings.
         weights: weights of the backbone: a file, or a folder to look in.
         device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
     Returns:
-        The run, with its best weights on validation.
+        The run, with the weights that did best on validation.
     Raises:
         LimnerError: see `limner.research.runs.train.train`.
     """
@@ -45,7 +45,7 @@ def train(
 
     words = overrides if isinstance(overrides, Mapping) else several(overrides)
     if not all(isinstance(word, str) for word in words):
-        raise wrong_type("overrides", overrides, "a table such as {'loop.lr': 2e-4}, or key=value words")
+        raise wrong_type("overrides", overrides, "a mapping such as {'loop.lr': 2e-4}, or key=value strings")
     with index_progress() as bar:
         return run_of(
             config if isinstance(config, RunConfig) else as_path(config, "train"),
@@ -60,13 +60,13 @@ def train(
 
 
 class _Training:
-    """Shows the progress of a training: pictures read, steps of an epoch, and a line for each epoch."""
+    """Shows the progress of training: pictures read, steps of the epoch, and one line per epoch."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar, self._stage, self._done = bar, "", 0
 
     def __call__(self, news: Note | FeatureProgress | Event) -> None:
-        """Show a report of the training."""
+        """Show one progress event."""
         from limner.research.runs.train import FeatureProgress, Note
 
         if isinstance(news, Note):

@@ -153,7 +153,7 @@ def test_another_detector_never_adds_to_a_folder(pictures, tmp_path):
     with pytest.raises(CheckpointError, match="--again"):
         detect_scenes(pictures, out, Finder(), prior=None)
     (out / ABOUT).unlink()
-    with pytest.raises(DataError, match=r"holds '.*'; name an empty or new folder"):
+    with pytest.raises(DataError, match=r"holds '.*'; give an empty or new folder"):
         detect_scenes(pictures, pictures, Finder(), prior=None)
 
 

@@ -349,7 +349,7 @@ def test_sources_that_are_missing_or_too_many_are_refused(runs, tmp_path, capsys
     assert "expected one; run 'limner measure" in create(capsys, tmp_path / "s", runs, "--part", "val")[2]
     (tmp_path / "i.jsonl").write_text("{}\n")
     assert (
-        "leave the other sources out"
+        "leave out the other sources"
         in create(capsys, tmp_path / "s", runs, "--items", tmp_path / "i.jsonl")[2]
     )
     assert "study.json: does not exist" in limner(capsys, "study", "status", tmp_path)[2]

@@ -62,7 +62,7 @@ def test_results_of_the_legacy_protocol_have_tables_of_their_own(runs, capsys):
             runs / name.lower()
         )
     run(table, "cmcm-5", *words)
-    note = "Passed over: 2 results on clue (--protocol legacy shows them).  \n"
+    note = "Not shown: 2 results on clue (--protocol legacy shows them).  \n"
     assert capsys.readouterr().out.replace(note, "", 1) == before
     run(table, "cmcm-5", *words, "--protocol", "legacy")
     shown = capsys.readouterr().out
@@ -83,14 +83,14 @@ def test_a_table_says_what_it_passes_over_and_how_to_show_it(tmp_path, capsys):
     words = ("cmcm-4", "--runs", runs, "--resamples", 50)
     run(table, *words)
     shown = capsys.readouterr().out
-    assert shown.count("Passed over: ") == 1
-    assert "Passed over: 2 results on cite++-first48 (--data cite++-first48 shows them)." in shown
+    assert shown.count("Not shown: ") == 1
+    assert "Not shown: 2 results on cite++-first48 (--data cite++-first48 shows them)." in shown
     run(table, *words, "--data", "cite++-first48")
     shown = capsys.readouterr().out
-    assert "Passed over" not in shown
+    assert "Not shown" not in shown
     assert "no result" not in shown
     run(table, "cmcm-4")
-    assert "Passed over" not in capsys.readouterr().out
+    assert "Not shown" not in capsys.readouterr().out
 
 
 def test_the_table_per_relation_shows_both_sets_of_the_paper(runs, capsys):
@@ -147,7 +147,7 @@ def test_figures_from_results(runs, tmp_path):
     assert "λ = 0.01" in (tmp_path / "3a.svg").read_text()
     run(figure, "cmcm-5", "--runs", runs, "--to", tmp_path / "5.svg", "--resamples", 100)
     assert "CMCM-NoAttn" in (tmp_path / "5.svg").read_text()
-    with pytest.raises(DataError, match="no system of a single relation"):
+    with pytest.raises(DataError, match="no system with a single relation"):
         run(figure, "cmcm-entropy", "--runs", runs, "--to", tmp_path / "e.svg", "--resamples", 100)
     for name in ("Story", "Meta"):
         result(f"CMCM_{name}", 1.0, relations=(name,)).write(runs / name)

@@ -136,7 +136,7 @@ def test_a_set_without_a_place_says_what_to_set(tmp_path, monkeypatch):
         MissingError, match=r"no dataset_coco\.json or .* in it or below \(found nothing in it"
     ):
         read_source(DataConfig(set="coco", annotations=str(tmp_path)))
-    with pytest.raises(ConfigError, match="drawn"):
+    with pytest.raises(ConfigError, match="generated, not read"):
         read_source(DataConfig(set="picturebook"))
 
 

@@ -100,7 +100,7 @@ def test_the_first_audit_says_whether_the_pictures_are_there(sets, audit, name):
     if name in ("cite", "conceptual"):
         assert f"note: {name}: no pictures at {sets / name / 'images'} or " in shown
         assert f"nor any in {sets / name} or below (found " in shown
-        assert ("'limner data fetch conceptual' gets them" in shown) is (name == "conceptual")
+        assert ("'limner data fetch conceptual' downloads them" in shown) is (name == "conceptual")
     else:
         assert "picture files exist in" in shown
         assert "they were not opened" in shown

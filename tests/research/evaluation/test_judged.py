@@ -93,7 +93,7 @@ def test_without_a_rejected_picture_there_are_no_pairs():
 def test_what_cannot_be_measured():
     with pytest.raises(DataError, match="topic 't9' is not in the topics file"):
         JudgedTask.of({"t9": {"a": 1}}, TOPICS, PICTURES)
-    with pytest.raises(DataError, match="was it made from another collection"):
+    with pytest.raises(DataError, match="use a library of the same collection"):
         JudgedTask.of({"t1": {"gone": 1}}, TOPICS, PICTURES)
     task = JudgedTask.of(JUDGED, TOPICS, PICTURES)
     with pytest.raises(ShapeError):

@@ -43,7 +43,7 @@ def test_only_steps_of_stories_are_told():
     assert not of_stories([*whole, whole[0].model_copy(update={"id": "x", "seq": ""})])
     nowhere = whole[0].model_copy(update={"id": "x", "pos": None})
     assert not of_stories([*whole, nowhere])
-    with pytest.raises(DataError, match="'x' has no place in a story"):
+    with pytest.raises(DataError, match="'x' has no position in a story"):
         steps_of([*whole, nowhere])
 
 

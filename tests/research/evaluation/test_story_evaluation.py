@@ -67,7 +67,7 @@ def test_pictures_without_file_or_hash_are_counted_and_asked_by_nobody():
     assert task.missing == ("lost/1: gone.jpg", "lost/2: bare.jpg")
     result = evaluate_stories("p", task, perfect(task), resamples=20).result
     assert (result.missing, result.queries, result.stories, result.gallery) == (task.missing, 6, 3, 5)
-    with pytest.raises(DataError, match="nothing to find"):
+    with pytest.raises(DataError, match="no step of 1 story"):
         StoryTask.of([lost])
 
 

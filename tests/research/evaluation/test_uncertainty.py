@@ -126,7 +126,7 @@ def test_undefined_resamples_are_left_out_counted_and_refused_when_most():
     drawn = np.array([1.0, np.nan, 2.0, 3.0])
     found = interval_of(2.0, drawn, 4)
     assert (found.resamples, found.low, found.high) == (3, 1.0, 3.0)
-    with pytest.raises(DataError, match=r"undefined in 3 of 4 .* is counted; use more data or give no"):
+    with pytest.raises(DataError, match=r"undefined in 3 of 4 .* have data; use more data, or report no"):
         interval_of(2.0, np.array([1.0, np.nan, np.nan, np.nan]), 4)
 
 

@@ -62,8 +62,8 @@ def test_json_holds_the_whole_list(runs):
     }  # fmt: skip
     assert rows["CMCM-NoAttn"]["settings"] is None  # nothing was measured
     assert rows["CMCM"]["uneven"] == (
-        "preset release, of the control laptop; backbone resnet50 trained, of the control resnet50 frozen;"
-        " data.limit 100, of the control none"
+        "preset release (control: laptop); backbone resnet50 trained (control: resnet50 frozen);"
+        " data.limit 100 (control: none)"
     )
 
 
@@ -80,7 +80,7 @@ def test_a_comparison_across_settings_carries_a_sign_and_names_them(runs):
     text = render([table])
     assert "| CMCM ‡ |" in text
     assert r"\*‡" in text
-    note = "‡ CMCM: compared across settings; preset release, of the control laptop;"
+    note = "‡ CMCM: compared across settings; preset release (control: laptop);"
     assert note in text
     assert r"\*$\ddagger$".replace("\\*", "*") in render([table], "latex")
 
@@ -93,7 +93,7 @@ def test_equal_settings_carry_no_sign(runs):
 def test_a_row_that_averages_runs_of_different_settings_carries_the_sign():
     mixed = [about(result("Base", 1.0)), about(result("Base", 1.0, seed=1), config=changed("loop", epochs=9))]
     control = [about(result("CMCA", 1.0))]
-    assert uneven(mixed, control) == "loop.epochs 3 and 9, of the control 3"
+    assert uneven(mixed, control) == "loop.epochs 3 and 9 (control: 3)"
     assert uneven(control, control) == uneven([], control) == uneven(control, []) == ""
 
 
@@ -123,8 +123,8 @@ def test_an_older_file_is_read_and_shows_what_it_lacks(tmp_path):
         "preset not recorded, deviations not recorded; backbone not recorded; seed 0; clue, grouped split"
     )
     assert uneven([old], [about(result("Base", 1.0))]) == (
-        "preset not recorded, of the control laptop; backbone not recorded, of the control resnet50 frozen;"
-        " settings not recorded, of the control recorded"
+        "preset not recorded (control: laptop); backbone not recorded (control: resnet50 frozen);"
+        " settings not recorded (control: recorded)"
     )
 
 
@@ -141,7 +141,7 @@ def test_every_table_of_complementary_samples_says_settings_and_marks_difference
     accuracies, _, differences = tables
     assert next(row for row in accuracies.rows if row.name == "DIVERSITY").uneven
     (contrast,) = (row for row in differences.rows if row.name == "DIVERSITY − HAL")
-    assert contrast.uneven == "loop.epochs 9, of the control 3"
+    assert contrast.uneven == "loop.epochs 9 (control: 3)"
     assert any(cell.mark and cell.uneven for cell in contrast.cells)
 
 

@@ -99,7 +99,7 @@ def test_what_cannot_be_shown_is_refused(tmp_path):
         build("complementary-1", tmp_path / "none")
     (tmp_path / "run").mkdir()
     write_pair_scores(PairScores(IDS, {}, 0), tmp_path / "run")
-    with pytest.raises(DataError, match="was not measured; run 'limner measure"):
+    with pytest.raises(DataError, match="has pair scores but no result; run 'limner measure"):
         build("complementary-1", tmp_path)
     with pytest.raises(ConfigError, match="give --runs"):
         build("complementary-1", measured=[])

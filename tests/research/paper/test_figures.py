@@ -86,7 +86,7 @@ def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():
     assert list(line.get_xdata()) == [0.1, 0.3]
     assert list(line.get_ydata()) == pytest.approx([3.0, 7.0])
     assert plots.rank_against_entropy(points[:1]).axes[0].get_legend() is None
-    with pytest.raises(DataError, match="no system of a single relation"):
+    with pytest.raises(DataError, match="no system with a single relation"):
         plots.rank_against_entropy([])
 
 

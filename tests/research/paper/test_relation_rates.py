@@ -63,7 +63,7 @@ def test_without_the_data_the_published_figures_stand_alone(tmp_path, monkeypatc
     assert table.rows[0].name == "Q2 Expansion"
     assert [row.cells[0].paper for row in table.rows] == [0.821, 0.115, 0.329, 0.193, 0.158, 0.588, 0.313]
     assert table.empty == 7
-    assert table.notes[0].startswith("Not counted: cite++: ")
+    assert table.notes[0].startswith("Data set not read: cite++: ")
     with pytest.raises(MissingError, match="clue"):
         build("cmcm-2", data="clue")
     with pytest.raises(ConfigError, match="reads data sets in folders"):

@@ -107,7 +107,7 @@ def test_chance_stands_below(results):
     shown = ", ".join(f"{100 * share:.1f}" for share in level.random)
     assert f"VSR@1/5/10 (nouns): {shown} with random pictures" in notes
     assert f"VFS: {results[0].random_similarity:.2f} with random pictures" in notes
-    assert "36 steps of 12 stories, 36 different pictures." in notes
+    assert "36 steps of 12 stories, 36 distinct pictures." in notes
 
 
 def test_looks_that_were_not_measured_leave_blanks():

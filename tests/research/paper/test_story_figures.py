@@ -73,7 +73,7 @@ def test_every_step_is_in_one_group_and_the_page_shows_who_was_better(runs, tmp_
     titles = re.findall(r"<h2>(.*?): (\d+) of (\d+) steps</h2>", page)
     assert [title for title, _, _ in titles] == ["VRSS is better", "CMCM is better", "Neither is better"]
     assert [int(number) for _, number, _ in titles] == [len(members) for members in groups.values()]
-    rows = re.findall(r"<h3>(VRSS|CMCM): its own at place ([\d.]+)</h3>(.*?)</section>", page, re.DOTALL)
+    rows = re.findall(r"<h3>(VRSS|CMCM): own picture at rank ([\d.]+)</h3>(.*?)</section>", page, re.DOTALL)
     assert len(rows) == 2 * sum(min(2, len(members)) for members in groups.values())
     for _, place, body in rows:
         assert body.count("<li") == 5

@@ -59,7 +59,7 @@ def test_one_seed_has_no_spread_and_no_gap():
 
 
 def test_what_cannot_choose_is_refused():
-    with pytest.raises(DataError, match="no finished training"):
+    with pytest.raises(DataError, match="no finished run"):
         best([], "R@1", maximise=True)
-    with pytest.raises(DataError, match=r"no validation figure 'mAP'; it has R@1, MedR"):
+    with pytest.raises(DataError, match=r"no validation metric 'mAP'; it has R@1, MedR"):
         best(points(), "mAP", maximise=True)

@@ -75,7 +75,7 @@ def test_curves_of_a_run_skip_epochs_without_a_value():
     spread, drift = figure.axes
     assert spread.lines[0].get_xydata().tolist() == [[0, 1], [1, 2], [2, 3]]
     assert drift.lines[0].get_xydata().tolist() == [[1, 0.5], [2, 0.9]]
-    with pytest.raises(DataError, match="logged nothing"):
+    with pytest.raises(DataError, match="logged no statistics of weights"):
         training_of_weights([{}])
 
 

@@ -99,7 +99,7 @@ def test_systems_that_agree_everywhere_are_refused_with_what_to_do(pictures, tmp
     material = items_material(protocol, written(tmp_path, rows), NAMES if protocol == "pairwise" else TRIPLE)
     for name in ("p1.png", "p2.png"):
         shutil.copy(pictures / name, tmp_path / name)
-    with pytest.raises(DataError, match="nothing to ask; compare other systems"):
+    with pytest.raises(DataError, match="for every text; compare other systems"):
         create_study(tmp_path / "new", material, settings(protocol))
     assert not (tmp_path / "new").exists()
 
@@ -258,7 +258,7 @@ def test_a_folder_in_use_is_never_touched(pictures, tmp_path):
     [
         ({"tested": ""}, "tested"),
         ({"truth": "p1.png"}, "truth and sequence must both be given"),
-        ({"truth": "p1.png", "sequence": "s"}, "no item of the pairwise protocol"),
+        ({"truth": "p1.png", "sequence": "s"}, "not an item of the pairwise protocol"),
         ({"context": ["other"]}, "context"),
         ({"colour": 1}, "colour"),
     ],
@@ -505,7 +505,7 @@ def test_a_truth_that_is_nowhere_and_a_picture_that_changed_are_refused(pictures
         boards_material("tick-all", [one], [two])
     with pytest.raises(ConfigError, match="the same number of each"):
         boards_material("pairwise", [one], [two, two])
-    with pytest.raises(DataError, match="a second board"):
+    with pytest.raises(DataError, match="a second storyboard"):
         boards_material("pairwise", [one, one], [two, two])
     content = json.loads(one.read_text())
     content["steps"][0]["chosen"]["picture"]["id"] = "0" * 64

@@ -60,7 +60,7 @@ def test_pairs_are_grouped_by_the_answer_of_the_majority(pairwise_study, tmp_pat
 
 def test_a_study_without_votes_and_other_files_are_refused(tick_all_study, tmp_path):
     folder = tick_all_study(tmp_path / "study", 1)
-    with pytest.raises(DataError, match="no item has two votes"):
+    with pytest.raises(DataError, match="no item has enough votes"):
         page_of(folder, [], tmp_path)
     with pytest.raises(ConfigError, match=r"name an \.html file"):
         write_preferred(folder, read_study(folder), [], tmp_path / "page.png", 1)

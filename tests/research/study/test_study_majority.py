@@ -120,7 +120,7 @@ def test_votes_that_do_not_fit_are_refused(table, message):
 
 def test_two_votes_of_one_rater_on_one_item_are_refused():
     cast = votes_of({"i1": ["first"]})
-    with pytest.raises(DataError, match="there are two"):
+    with pytest.raises(DataError, match="appears twice"):
         check_votes([*cast, *cast], study_of([pair(1)]).items, "pairwise")
 
 

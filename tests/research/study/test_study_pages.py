@@ -83,7 +83,7 @@ def test_ticks_are_stored_in_canonical_order_and_none_is_an_answer(tmp_path, tic
         last = form_of(page, "2").keys() - form.keys()
         missing = rater.post("/rate", data=form)
         assert missing.status_code == 422
-        assert missing.text.count("Tick the pictures that fit, or that none does.") == 1
+        assert missing.text.count("Tick the pictures that fit, or “None of these fits”.") == 1
         assert missing.text.count(" checked") == 3
         assert desk.votes.votes() == []
         for wrong in (["none", "1"], ["4"], ["0"], ["p"]):
@@ -152,7 +152,7 @@ def test_a_page_given_to_another_is_said(tmp_path, pairwise_study):
         assert rate(quick)
         gone = slow.post("/rate", data=form_of(page, "1"))
         assert gone.headers["location"] == "/rate?note=gone"
-        assert "Everything has been answered by others" in slow.get("/rate?note=gone").text
+        assert "Other people have already answered everything" in slow.get("/rate?note=gone").text
         assert len(desk.votes.votes()) == 1
 
 

@@ -28,7 +28,7 @@ def come(client, **parameters):
 def test_a_worker_comes_once_and_back_by_the_same_address(tmp_path, pairwise_study):
     with served(pairwise_study(tmp_path / "s", 5, checks=0), recruitment=PROLIFIC) as (client, desk, _):
         first = client()
-        assert "Prolific knows you" in first.get("/", params=address()).text
+        assert "The ids that Prolific uses for you" in first.get("/", params=address()).text
         assert come(first, **address()).headers["location"] == "/rate?note=begun"
         assert rate(first)
         here = fields(first.get("/rate").text)["unit"]

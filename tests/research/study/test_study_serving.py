@@ -82,7 +82,7 @@ def test_nobody_elsewhere_is_asked_without_contact_purpose_and_retention(
     assert run(["study", "serve", str(folder), "--port", "0", *elsewhere]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "raters elsewhere must be told whom to ask" in told
+    assert "raters on other machines must see contact" in told
     assert "--contact, --purpose and --retention" in told
     assert run(["study", "serve", str(folder), "--port", "0", *elsewhere, *NOTICE[:2]]) == 2
     assert "--purpose and --retention missing" in capsys.readouterr().err

@@ -157,7 +157,7 @@ def test_a_report_before_the_last_vote_says_so_everywhere():
         text = report_text(files, report, form)
         assert "(all raters; interim)" in text
         assert "(all raters)" not in text
-        assert ("INTERIM: 5 of the 6 votes registered are in" in text) == (form != "latex")
+        assert ("INTERIM: 5 of 6 registered votes received" in text) == (form != "latex")
     full = analyse(files, [*votes, vote("i2", "r2", "first")], resamples=RESAMPLES)
     assert not full.interim
     assert "interim" not in report_text(files, full).lower()

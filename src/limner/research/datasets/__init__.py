@@ -36,7 +36,7 @@ def load_dataset(
         seed: seed of the split, and of a generated set.
         drop_missing: whether to leave out all pairs without a picture; otherwise more than 2 % is an error.
         every_caption: whether to use all captions of a picture instead of one.
-        look: without `pictures`, whether to note if the pictures exist, without opening them.
+        look: whether to note, if `pictures` is None, whether the pictures exist, without opening them.
     Raises:
         ConfigError: unknown name, or the location is not known.
         MissingError, DataError: see the set's reader.
@@ -64,7 +64,7 @@ def read_source(
     Args:
         config: the set and its location.
         texts_alone: whether to read only the texts, if the set allows that.
-        look: with `texts_alone`, whether to note if the pictures exist, without opening them.
+        look: whether to note, with `texts_alone`, whether the pictures exist, without opening them.
         manifest: see `Source`.
     Raises:
         ConfigError: the location is not known, or the set is not read from files.
@@ -76,12 +76,12 @@ def read_source(
         )
     definition = data_set(config.set)
     if definition.read is None:
-        raise ConfigError(f"data: set {definition.name!r} is drawn, not read")
+        raise ConfigError(f"data: set {definition.name!r} is generated, not read from files")
     folder = os.environ.get("LIMNER_DATA") if definition.folder else None
     if not config.annotations and not folder:
         hint = " or $LIMNER_DATA" if definition.folder else ", its file or folder"
         raise ConfigError(
-            f"{definition.name}: no place given; set data.annotations{hint}, or pass --annotations"
+            f"{definition.name}: no location given; set data.annotations{hint}, or pass --annotations"
         )
     place = Path(config.annotations or Path(folder or "") / "data" / definition.folder).expanduser()
     pictures = Path(config.pictures).expanduser() if config.pictures else None
@@ -112,7 +112,7 @@ def read_source(
         f"{'' if pictures else f', nor any in {folder_beside} or below'}"
         f" ({whereabouts(pictures or folder_beside)});"
         " set data.pictures or pass --pictures with their folder"
-        + (f"; 'limner data fetch {definition.name}' gets them" if definition.wanted else "")
+        + (f"; 'limner data fetch {definition.name}' downloads them" if definition.wanted else "")
     )
     data = definition.read(source)  # errors in the annotations come first
     if not texts_alone:

@@ -1,6 +1,6 @@
 """Leak audit: overlaps between the splits of a data set, compared with those of random splits.
 
-Retrieval figures mean little if test pairs occur in training, so the overlap can be reported for every set.
+Retrieval results mean little if test pairs also occur in training, so every set can be audited.
 """
 
 from collections import Counter, defaultdict
@@ -83,7 +83,7 @@ class SplitLeak(Record):
         either: number of test pairs whose text or picture does.
         repeated: number of test pairs that occur more than once in test.
         groups: number of groups in more than one split.
-        shared: overlap of each two splits.
+        shared: overlap of every two splits.
     """
 
     kind: str
@@ -128,7 +128,7 @@ class SetAudit(Record):
         repeated: multiplicity → number of distinct pairs, compared exactly.
         disagreeing: number of repeated pairs whose copies differ in a relation.
         groups, largest_group: number of duplicate groups, and pairs in the largest.
-        missing: number of pairs left out because of their picture.
+        missing: number of pairs left out, such as for a missing picture.
         splits: leaks per split.
         random: expected leaks of random splits.
         notes: corrections made while reading.
@@ -205,7 +205,7 @@ def audit(
 
 
 def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
-    """Leaks of the split that the pairs have.
+    """Leaks of the split that the pairs already have.
 
     Raises:
         DataError: a pair has no split.
@@ -237,7 +237,7 @@ def split_leak(pairs: Sequence[Pair], kind: str = "stated") -> SplitLeak:
 
 
 def leaked(pairs: Sequence[Pair]) -> dict[str, tuple[str, ...]]:
-    """Overlaps of each test pair with train and validation, to report results without such pairs.
+    """Overlaps of each test pair with train and validation, so that results can be reported without them.
 
     Returns:
         Id of each test pair, in order → kinds of overlap (text, image, pair, sequence); () if there is none.

@@ -51,7 +51,7 @@ WORKERS = 2
 
 
 class FeatureKey(Record):
-    """Key of a feature store: data set and encoder.
+    """Identifies a feature store by data set and encoder.
 
     Attributes:
         data: name of the data set.
@@ -201,7 +201,7 @@ class Features:
 
 
 class MirroredFeatures(Features):
-    """A store together with one of the mirrored pictures, for training."""
+    """A store joined with a second store of the mirrored pictures, for training."""
 
     def __init__(self, plain: Features, mirrored: Features) -> None:
         """Join two stores; `mirrored` may have fewer pictures."""
@@ -316,8 +316,8 @@ def extract(
 ) -> Features:
     """Compute the missing rows of a store; an interrupted run continues where it stopped.
 
-    Pictures are read and decoded in threads, a bounded number ahead of the forward pass. Rows count only once
-    they are on disk, so a crash costs the last few batches.
+    Threads read and decode a bounded number of pictures ahead of the forward pass. Rows count only once they
+    are on disk, so a crash loses the last few batches.
 
     Args:
         root: folder of all stores; created if missing.
@@ -463,7 +463,7 @@ Layer = Literal["pooled", "grid", "stages", "blocks", "described"]
 def _precision(
     root: Path, key: Callable[[Precision], FeatureKey], device: str, due: Precision | None
 ) -> Precision:
-    """The given precision, else that of an existing store, else the fastest of the device."""
+    """The given precision, else that of an existing store, else the usual one for the device."""
     if due is not None:
         return due
     usual = usual_precision(device)
@@ -503,7 +503,7 @@ def picture_features(
         device: torch device that computes.
         precision: precision of the backbone; None for that of an existing store, else `usual_precision`.
         report: called with rows done and rows in total.
-        elsewhere: opens a complete store, given key and pictures, at another location; None uses `root`.
+        elsewhere: (key, pictures) → complete store at another location; None uses `root`.
     Raises:
         ConfigError: unknown backbone, or it has no grid.
         MissingError: its weights are not available.

@@ -1,7 +1,7 @@
 """Downloads pictures by URL: rate-limited, size-limited and resumable.
 
-Data sets such as Clue list URLs on many hosts; half of them are dead, and some may be hostile. Each file is
-checked and written atomically.
+Data sets such as Clue list URLs on many hosts: many are dead, and some may be hostile. Each file is checked
+and written atomically.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _MAX_WAIT_S = 60.0  # longest Retry-After that is honoured
 
 
 class Manifest:
-    """An open manifest: results so far, and appending of new ones.
+    """An open manifest, to which results are appended.
 
     Attributes:
         known: URL → result of the download.
@@ -136,7 +136,7 @@ def fetch_pictures(
         settings: limits; None uses the defaults.
         again: whether to request permanently dead URLs again.
         progress: called after each picture.
-        fault: returns a description of what is wrong with the received bytes, or "".
+        fault: received bytes → description of the error, or "".
     Raises:
         ConfigError: two URLs have the same file name, or a name is not a plain file name.
         DataError: the folder cannot be written, or its manifest is damaged or in use.

@@ -1,7 +1,7 @@
 """Reads the files of data sets, and describes a folder in which an expected file is missing.
 
 The usual mistakes with a downloaded set are archives left packed, a folder one level too deep or too high,
-and files of another version; messages point to them.
+and files of another version; messages point these out.
 """
 
 import csv
@@ -67,7 +67,7 @@ def whereabouts(place: Path, wanted: Sequence[str] = ()) -> str:
 
     Args:
         place: the folder; it need not exist.
-        wanted: names of the files, one of which is missing; empty if pictures are missing.
+        wanted: possible names of the missing file; empty if pictures are missing.
     """
     if place.is_file():
         return f"{place.name} is a file, not a folder"
@@ -250,7 +250,13 @@ def read_table(
 
 
 def flag(where: str, column: str, value: str, words: tuple[str, str]) -> int:
-    """0 or 1, given a file's words for no and yes.
+    """Parse a yes/no field as 1 or 0.
+
+    Args:
+        where: location, for messages.
+        column: name of the field, for messages.
+        value: its text.
+        words: texts for no and yes.
 
     Raises:
         DataError: `value` is neither word.

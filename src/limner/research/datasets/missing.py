@@ -27,9 +27,9 @@ from limner.research.datasets.pairs import MissingPicture, Pair, PairSet, Source
 
 MANIFEST = "pictures.sqlite"
 _PROBE_PX = 32
-_WRITTEN_TOGETHER = 256  # the number of files to read again after a crash is at most this
+_WRITTEN_TOGETHER = 256  # at most this many files are read again after a crash
 _SETTLED_NS = (
-    2_000_000_000  # resolution of the coarsest file system; a newer file may change without a new time
+    2_000_000_000  # time resolution of the coarsest file systems: a newer file could change again unnoticed
 )
 _TABLE = """pictures (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, sha256 TEXT, checksum TEXT)
 WITHOUT ROWID"""
@@ -59,7 +59,7 @@ def picture_fault(data: bytes) -> str:
 
 
 class PictureHashes:
-    """Cached hashes of picture files by path, size and time; a context manager that saves at its end.
+    """Cached hashes of picture files, by path, size and time; a context manager that saves on exit.
 
     Only files that can be decoded are cached, because a decoder installed later may read the others.
     """
@@ -186,7 +186,7 @@ def pair_set(
         relations: names in the order of the labels.
         files: see `with_pictures`.
         named: see `with_pictures`.
-        counted: description of a correction or omission → its number, for the notes.
+        counted: kind of correction or omission → how often it occurred, for the notes.
     """
     notes = tuple(f"{name}: {what}: {number:,}" for what, number in counted.items() if number)
     return with_pictures(PairSet(name, relations, tuple(pairs), notes=notes), source, files, named)
@@ -204,7 +204,8 @@ def with_pictures(
         data: the set, with `image` as its files name it.
         source: location of the pictures; without one the set is returned unchanged, for its texts.
         files: `image` → file name below the folder; None if they are equal.
-        named: how files are found: by "path" only, by "name" in any subfolder, or by "stem" with any suffix.
+        named: how files are found: by "path" only, by "name" in any subfolder, or by "stem" with any suffix
+            in any subfolder.
     Raises:
         DataError: the folder does not exist, a name points outside it, or too many or all pictures are
             missing.

@@ -56,8 +56,8 @@ def mixed(
         parts: name → set, each pair with split and group; the name becomes a prefix of ids, groups and
             sequences.
         weights: name → how often a training pair of the set occurs in an epoch.
-        licences: name → allowed licences, see `licensed`. Validation and test pairs left out by licence still
-            block equal training pairs.
+        licences: name → allowed licences, see `licensed`. Training pairs that overlap with a validation or
+            test pair left out by licence are dropped too.
     Returns:
         The mixture; dropped pairs are counted in `notes` and listed in `missing`.
     Raises:
@@ -98,7 +98,7 @@ def mixed(
         train, dropped = sum(pair.split == "train" for pair in data.pairs), len(left) - before
         notes.append(
             f"{name}: {train - dropped:,} of {counted(train, 'training row')}, weight {weights[name]:g};"
-            f" {dropped:,} dropped because validation or test holds their picture or text"
+            f" {dropped:,} dropped because their picture or text is also in validation or test"
         )
     if not any(pair.split == "train" for pair in pairs):
         raise DataError(f"mixture of {', '.join(parts)}: no training row is left; see what was dropped")
@@ -130,5 +130,5 @@ def set_of(data: PairSet, name: str) -> PairSet:
 
 
 def _keys(pair: Pair) -> tuple[tuple[str, str], ...]:
-    """Keys by which a pair is found in another set's validation or test split."""
+    """Keys that identify a pair in the validation or test split of any set."""
     return ("picture", pair.image_id), ("text", text_id(pair.text))

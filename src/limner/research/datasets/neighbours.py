@@ -40,7 +40,7 @@ _INFINITE = int(np.float32(np.inf).view(np.int32))
 
 @dataclass(frozen=True)
 class Crew:
-    """This process among several, and their all-reduce, for code that must not import torch.distributed.
+    """Rank, number of processes and all-reduce, for code that must not import torch.distributed.
 
     Attributes:
         number: rank of this process, from 0.
@@ -77,8 +77,8 @@ def build_graph(
         text_ids: (n,), equal for equal texts, which are not neighbours.
         image_ids: (n,), equal for equal pictures, which are not neighbours.
         method: "exact" compares all rows with all in blocks; "hnsw" searches an approximate index (usearch),
-            which misses some neighbours; "auto" is exact up to 200,000 rows.
-        crew: processes that share the work: each compares some of the rows, or indexes some of them.
+            which may miss neighbours; "auto" is exact up to 200,000 rows.
+        crew: processes that share the work; each compares or indexes some of the rows.
     Returns:
         (n, N) int32 row numbers, nearest first, ties by number; −1 if a row has fewer neighbours.
     Raises:
@@ -200,7 +200,7 @@ def stored_graph(
         text_ids: see `build_graph`.
         image_ids: see `build_graph`.
         method: see `build_graph`.
-        crew: see `build_graph`; if one process lacks the file, all build the graph.
+        crew: see `build_graph`; if any process lacks the file, all build the graph.
     """
     source = hashlib.sha256(repr((vectors.shape, size, method)).encode())
     for part in (vectors.astype("<f4"), text_ids.astype("<i8"), image_ids.astype("<i8")):

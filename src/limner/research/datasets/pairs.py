@@ -130,7 +130,7 @@ def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 class MissingPicture(Record):
-    """A pair that was left out because of its picture.
+    """A pair that was left out: its picture is missing or unreadable, or it leaks into validation or test.
 
     Attributes:
         id: id of the pair.
@@ -151,7 +151,7 @@ class PairSet:
         name: name of the set, such as ``"clue"``.
         relations: names in the order of the labels.
         pairs: pairs in file order, with the split stated in the files, if any.
-        missing: pairs left out because of their picture.
+        missing: pairs left out, each with its reason.
         notes: one line for each kind of correction or omission.
     """
 
@@ -207,7 +207,7 @@ def places_in(known: Mapping[str, int], ids: Sequence[str]) -> NDArray[np.int64]
 
 
 def shuffle_relations(data: PairSet, seed: int) -> PairSet:
-    """Control condition: permute the label rows within each split, so that they carry no information.
+    """Control condition: permute the labels among the pairs of each split, so that they carry no information.
 
     Args:
         data: a set with labels.
@@ -223,10 +223,10 @@ def shuffle_relations(data: PairSet, seed: int) -> PairSet:
 
 
 def licensed(data: PairSet, allowed: Sequence[str]) -> PairSet:
-    """Keep only the pairs under some licences.
+    """Keep only the pairs under allowed licences.
 
     Args:
-        data: a set whose pairs have ``meta["license"]``, see `sets.stories.story_pairs`.
+        data: a set whose pairs have ``meta["license"]``, see `sets.stories.read_story_pairs`.
         allowed: licences, spelt as in the data; empty allows all.
     Raises:
         DataError: no pair is left.
@@ -259,7 +259,7 @@ class Source:
     """Location of a set's files, and how to read them.
 
     Attributes:
-        place: file of the annotations, or its folder.
+        place: file of the annotations, or their folder.
         pictures: folder of the pictures; None reads only the texts.
         missing: whether missing or unreadable pictures are an error ("abort") or dropped.
         max_missing: share of pairs in [0, 1] without a picture that "abort" tolerates.
@@ -337,7 +337,7 @@ class DataSet:
 
 _REGISTERED: dict[str, DataSet] = {}
 _ELSEWHERE = {
-    "picturebook": "limner.research.worlds.book",  # needs scenes and worlds, layers above data sets
+    "picturebook": "limner.research.worlds.book",  # imports scenes and worlds, layers above data sets
     "stepwise": "limner.research.datasets.sets.stories",
 }
 """Sets defined in a file of another name."""
@@ -391,8 +391,8 @@ class SourceConfig(Record):
         licences: allowed licences, spelt as in the data; other pairs are left out after splitting. Empty
             allows all.
         split, split_seed: see `limner.research.datasets.splits.split_pairs`.
-        test_share, val_share: shares of all pairs, unless the split is released; None for the files' share of
-            test (or 0.2), and for a tenth of the rest.
+        test_share, val_share: shares of all pairs; not for a released split. None takes the files' share of
+            test (or 0.2), and a tenth of the rest for validation.
         by_source: whether a grouped split also keeps the stories of a source together.
         every_caption: whether to use all captions of a picture instead of one.
         caption_seed: seed of the choice of a caption (coco).

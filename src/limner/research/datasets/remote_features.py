@@ -1,6 +1,6 @@
 """Feature stores on object storage. Shards are downloaded on demand and cached on disk.
 
-Create a store on a disk, see `limner.research.datasets.features`, and upload its folder with any tool.
+Create a store on a local disk (`limner.research.datasets.features`), then upload its folder with any tool.
 """
 
 import warnings
@@ -153,8 +153,8 @@ def open_remote(
     """Open a complete remote store. Only its metadata is read; rows are read on demand.
 
     Args:
-        root: location of all remote stores.
-        key: expected pictures, encoder and size.
+        root: location that holds all remote stores.
+        key: expected data set and encoder.
         ids: expected ids of pictures, in order.
         cache: local folder of feature stores and of cached shards.
         most_gb: limit of the cached shards of this store.

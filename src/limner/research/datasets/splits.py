@@ -1,4 +1,4 @@
-"""Splits without overlap: pairs that share a picture, a longer text or a sequence form a group.
+"""Splits without overlap: pairs that share a picture, a long text or a sequence form a group.
 
 All pairs of a group go to the same split.
 """
@@ -94,8 +94,8 @@ def balanced_split(groups: Sequence[int], sizes: Mapping[SplitName, int], seed: 
     """Assign whole groups to splits, so that each split gets its share of large and small groups.
 
     The largest groups come first (equal sizes in seeded order). Each goes to the split that is furthest from
-    its target size, in proportion, and has room. By absolute numbers, all large groups would go to train, and
-    with them all texts written by a captioning model.
+    its target size, in proportion, and has room. By absolute numbers, all large groups would go to train: for
+    example, all of Clue's captions written by models.
 
     Args:
         groups: (N,) group number of each item.
@@ -195,7 +195,7 @@ def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
     """Split a set by group so that each source (book, site or author) is in one split only.
 
     Args:
-        data: a set made by `story_pairs`; the story stands for a missing source.
+        data: a set whose pairs state a source in `meta`; a story without one is its own source.
         seed: seed of the order in which groups are assigned.
     Raises:
         DataError: there are too few sources for three splits.

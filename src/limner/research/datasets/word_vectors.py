@@ -20,8 +20,8 @@ WINDOW = 20
 def read_glove(path: Path | str, words: Collection[str]) -> dict[str, Vector]:
     """Read word vectors from a text file with lines ``word n₁ n₂ … n_E``, separated by single spaces.
 
-    A first line of two integers, as written by word2vec, is skipped. The first vector sets the width E, by
-    which words that contain spaces are parsed.
+    A first line of two integers, as written by word2vec, is skipped. The first vector sets the width E; the
+    last E fields of each line are numbers, and the rest is the word, which may contain spaces.
 
     Args:
         path: the text file, UTF-8.
@@ -85,12 +85,12 @@ def document_vectors(
         epochs: passes over the texts.
         seed: seed of the training.
     Returns:
-        (n, size) float32; a text without any remaining word gets the zero vector.
+        (n, size) float32; a text without a sufficiently frequent word gets the zero vector.
     Raises:
         DataError: no word is frequent enough.
-    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: uses the vectors from
-        training instead of inferred ones, because gensim seeds inference with Python's string hash, which
-        differs between processes; and one worker, because several make results irreproducible.
+    Source: T&K 2022, Section 3.2; docs/methods/complementary.md §3. Departs: the vectors come
+        from training, not from inference, because gensim seeds inference with Python's string hash, which
+        differs between processes; and one worker is used, because results of several are not reproducible.
     """
     with installed("gensim", RESEARCH):
         from gensim.models.doc2vec import Doc2Vec, TaggedDocument

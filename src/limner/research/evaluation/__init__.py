@@ -1,1 +1,1 @@
-"""Ranks, recalls, pools and intervals."""
+"""Evaluation: ranking metrics, c-way choice, stories, captions, and bootstrap intervals."""

@@ -1,4 +1,4 @@
-"""Evaluation of captioners: perplexity of true sentences, and BLEU and chrF of generated ones."""
+"""Evaluation of captioners: perplexity of reference sentences; BLEU and chrF of generated ones."""
 
 import math
 from collections.abc import Sequence
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from limner.errors import DataError, MissingError
+from limner.errors import DataError, MissingError, counted
 from limner.research.evaluation.results import TextScores
 
 
 def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float:
-    """Perplexity of S true sentences.
+    """Perplexity of S reference sentences.
 
     The exponential of the mean negative log-likelihood per token, at least 1; lower is better. A sentence of
-    n words has n + 1 tokens: its words and the end; a truncated one has the first of these. The start token
-    is given and does not count. (GLAC Net's code counts it as certain, which halves the perplexity of an
-    untrained captioner.) Unknown words are one class and easy to predict, so values are comparable only for
-    equal vocabularies.
+    n words has n + 1 tokens: its words and the end token; of a truncated sentence only the remaining tokens
+    count. The start token is given and does not count. (GLAC Net's code counts it as certain, which halves
+    the perplexity of an untrained captioner.) All words outside the vocabulary are one token, which is easy
+    to predict, so perplexities can be compared only for the same vocabulary.
 
     Args:
         nats: (S,) negative log-likelihood of each sentence, summed over its tokens, finite, ≥ 0.
@@ -28,22 +28,22 @@ def perplexity(nats: NDArray[np.floating], tokens: NDArray[np.integer]) -> float
 
 
 def text_scores(texts: Sequence[str], references: Sequence[str]) -> TextScores:
-    """Compare generated texts with true ones, by n-grams of words (BLEU) and characters (chrF).
+    """Compare generated texts with references, by n-grams of words (BLEU) and characters (chrF).
 
-    A text may be a sentence or a whole story; scores are comparable only for equal units.
+    A text may be a sentence or a whole story; compare only scores of the same unit.
 
     Args:
         texts: (N,) generated texts; empty ones score 0.
-        references: (N,) true texts, not empty.
+        references: (N,) reference texts, none empty.
     Raises:
-        DataError: there are no texts, the numbers differ, or a true text is empty.
+        DataError: there are no texts, the numbers differ, or a reference is empty.
         MissingError: sacrebleu is not installed.
     Source: BLEU (Papineni et al. 2002) and chrF2 (Popović 2015) as sacrebleu computes them.
     """
     if not texts or len(texts) != len(references) or not all(text.strip() for text in references):
         raise DataError(
-            f"captions: {len(texts)} generated and {len(references)} true texts, expected as many,"
-            " at least one, and no true text empty"
+            f"captions: {counted(len(texts), 'generated text')}, {counted(len(references), 'reference')};"
+            " expected equal numbers, at least one, and no empty reference"
         )
     try:
         from sacrebleu.metrics.bleu import BLEU

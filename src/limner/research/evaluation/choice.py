@@ -26,7 +26,9 @@ from limner.research.evaluation.retrieval import different_pairs
 FORMAT = "limner-choices-1"
 DEFAULT_CHOICES = 5
 OWN_CHOICES = {"coco": 100, "conceptual": 20}
-_QUESTIONS = 64  # questions per block: larger blocks waste scores, smaller ones calls
+_QUESTIONS = (
+    64  # per block: larger blocks compute more scores that no question needs, smaller ones need more calls
+)
 Rows = NDArray[np.int32]
 Credits = NDArray[np.float64]
 
@@ -39,7 +41,7 @@ class Choices:
         texts: (N, c − 1) rows whose texts are the distractors when a picture is given.
         pictures: (N, c − 1) rows whose pictures are the distractors when a text is given.
         seed: seed of the sample.
-        key: SHA-256 of the pairs' ids in order, 64 hex digits.
+        key: SHA-256 of the pairs' text and picture ids in order, 64 hex digits.
     """
 
     texts: Rows
@@ -78,7 +80,7 @@ class Answers(NamedTuple):
 
 
 def default_choices(data: str) -> int:
-    """Number of options that T&K use on a data set; 5, their most frequent number, on others."""
+    """Options per question that T&K 2022 use on a data set; 5, their most frequent number, on others."""
     return OWN_CHOICES.get(data, DEFAULT_CHOICES)
 
 
@@ -95,8 +97,8 @@ def draw_choices(
     Raises:
         ConfigError: c is below 2.
         DataError: there are no pairs, or a pair has fewer than c − 1 possible distractors.
-    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is true for the query
-    through another pair (of several captions or pictures) is not a distractor.
+    Source: T&K 2022, Section 4; docs/methods/evaluation.md §4. Departs: an option that is right for the
+    query through another pair (a second caption or picture) is not a distractor.
     """
     if c < 2:
         raise ConfigError(f"choices: {c} options, expected at least 2: the right one and a distractor")
@@ -137,16 +139,20 @@ def read_choices(path: Path) -> Choices:
         fits = fits and texts.dtype == pictures.dtype == np.int32
         sound = fits and choices.digest == about["digest"]
     except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise DataError(f"{path}: not a file of distractors ({error}); remove it and draw again") from error
+        raise DataError(
+            f"{path}: not a file of distractors ({error}); remove it, and the next run samples them again"
+        ) from error
     if not sound:
-        raise DataError(f"{path}: content does not match its hash; remove the file and draw again")
+        raise DataError(
+            f"{path}: content does not match its hash; remove the file, and the next run samples it again"
+        )
     return choices
 
 
 def stored_choices(
     folder: Path, name: str, text_ids: Sequence[Hashable], image_ids: Sequence[Hashable], c: int
 ) -> Choices:
-    """The stored distractors of these pairs; if there are none, samples them with seed 0 and stores them.
+    """The stored distractors of these pairs; if there are none, sample them with seed 0 and store them.
 
     Args:
         folder: folder shared by all runs.
@@ -165,20 +171,22 @@ def stored_choices(
         return choices
     choices = read_choices(path)
     if (choices.key, choices.c, choices.seed, len(choices)) != (key, c, 0, len(text_ids)):
-        raise DataError(f"{path}: contains distractors of other pairs; remove the file and draw again")
+        raise DataError(
+            f"{path}: contains distractors of other pairs; remove the file, and the next run samples them"
+        )
     return choices
 
 
 def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], choices: Choices) -> Answers:
     """Answer each question with the option of the highest score.
 
-    Only the options are scored. All options of a question are in one block, so that equal vectors tie.
+    Only the options are scored. All options of a question are scored in one block, so that equal vectors tie.
 
     Args:
         score: scores of texts and distinct pictures.
         rows: (N,) row of each pair's text.
         columns: (N,) column of each pair's picture.
-        choices: the questions.
+        choices: distractors of the questions.
     Raises:
         ShapeError: a block of scores has the wrong shape.
         NumericsError: the score of an option is not finite; the message names the pair.
@@ -199,7 +207,7 @@ def answer(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64], ch
 
 
 def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.floating]:
-    """Scores of some rows with some columns."""
+    """Scores of some texts (rows) with some pictures (columns), after checking their shape."""
     found = host(score(rows, columns))
     if found.shape != (len(rows), len(columns)):
         raise ShapeError(f"choices: scores have shape {found.shape}, expected {len(rows), len(columns)}")
@@ -209,7 +217,7 @@ def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) ->
 def _drawn(
     queries: Sequence[Hashable], options: Sequence[Hashable], c: int, rng: np.random.Generator, what: str
 ) -> Rows:
-    """(N, c − 1) rows of options that are not true for the query through any pair."""
+    """(N, c − 1) rows of options that are wrong for the query in every pair."""
     total = len(queries)
     right: dict[Hashable, set[Hashable]] = {}
     holders: dict[Hashable, list[int]] = {}
@@ -236,7 +244,7 @@ def _drawn(
 
 
 def _credits(scores: NDArray[np.float64], given: str) -> Credits:
-    """(N, c) scores with the true option first → (N,): 1 if it alone is best, 1/t if t tie, else 0."""
+    """(N, c) scores, true option first → (N,): 1 if only it is best, 1/t if it is one of t best, else 0."""
     wrong = np.flatnonzero(~np.isfinite(scores).all(axis=1))
     if len(wrong):
         raise NumericsError(

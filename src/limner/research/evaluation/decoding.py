@@ -1,7 +1,7 @@
-"""Stories as sequences: how every step ranks all pictures if its pictures say something for each other.
+"""Decoders of stories: rank all pictures for each step when a pairwise term couples the steps.
 
-greedy, beam: from left to right. chain: neighbours agree. anchor: all steps agree with one latent picture.
-Steps may share a picture. It sees scores only, never pictures.
+greedy, beam: left to right. chain: adjacent steps are coupled. anchor: all steps are coupled to one latent
+picture. Several steps may show the same picture.
 """
 
 import numpy as np
@@ -14,18 +14,20 @@ IntArray = NDArray[np.int64]
 
 BEAM_WIDTH = 8
 CELLS = 4_000_000
-"""Scores of latent pictures, steps and pictures held at a time."""
+"""Most scores in memory at a time: latent pictures × steps × pictures."""
 
 
 def left_to_right(scores: Float64Array, pair: Float64Array, width: int = BEAM_WIDTH) -> IntArray:
-    """The picture of each step in the best beginning of a chain that grows step by step.
+    """Decode a story step by step, by greedy or beam search.
 
     Args:
-        scores: (S, M) of steps with pictures.
-        pair: (M, M) of a picture with the one before it.
-        width: beginnings kept; 1 is greedy.
+        scores: (S, M) scores; rows are steps, columns are pictures.
+        pair: (M, M) pairwise term; rows are pictures of the previous step, columns those of the current one.
+        width: beam width; 1 is greedy.
     Returns:
-        (S,) columns; of equal beginnings the first.
+        (S,) column of each step's picture; of equally good sequences the first.
+    Raises:
+        ShapeError: the sizes differ.
     """
     expect("left to right", scores=(scores, "S M"), pair=(pair, "M M"))
     paths, values = np.zeros((1, 0), np.int64), np.zeros(1)
@@ -39,15 +41,18 @@ def left_to_right(scores: Float64Array, pair: Float64Array, width: int = BEAM_WI
 
 
 def max_marginals(scores: Float64Array, pair: Float64Array, decoder: str) -> Float64Array:
-    """Value of the best whole story in which a step shows a picture, exactly.
+    """Max-marginals: the value of the best complete story that shows a given picture at a given step; exact.
 
     Args:
-        scores: (S, M) of steps with pictures.
-        pair: (M, M) of two pictures, symmetric.
-        decoder: whose sum is meant: "chain" of neighbours, "anchor" of all steps with a latent picture.
+        scores: (S, M) scores; rows are steps, columns are pictures.
+        pair: (M, M) pairwise term of two pictures, symmetric.
+        decoder: where the pairwise term applies: "chain" between adjacent steps, "anchor" between each step
+            and one latent picture.
     Returns:
         (S, M), in the unit of the scores.
-    Source: the Viterbi algorithm, both ways; docs/methods/evaluation.md §11.3.
+    Raises:
+        ShapeError: the sizes differ.
+    Source: the Viterbi algorithm, forward and backward, for the chain; docs/methods/evaluation.md §11.3.
     """
     expect(decoder, scores=(scores, "S M"), pair=(pair, "M M"))
     return {"chain": _chain, "anchor": _anchor}[decoder](scores, pair)
@@ -67,7 +72,7 @@ def _anchor(scores: Float64Array, pair: Float64Array) -> Float64Array:
     found = np.full(scores.shape, -np.inf)
     size = max(1, CELLS // max(1, scores.size))
     for start in range(0, len(pair), size):
-        values = pair[start : start + size, None] + scores  # (A, S, M) under each latent picture
+        values = pair[start : start + size, None] + scores  # (A, S, M): one table per latent picture
         best = values.max(axis=2)
         others = best.sum(axis=1, keepdims=True) - best
         np.maximum(found, (values + others[:, :, None]).max(axis=0), out=found)

@@ -1,7 +1,7 @@
 """Evaluation on judged topics: ranks of the pictures judged relevant.
 
-Judgements are sparse: pictures without one count as irrelevant. Therefore the share of pairs is also reported
-in which a preferred picture scores above the one it replaced.
+Most pictures have no judgement and count as irrelevant. The share of judged pairs in which the relevant
+picture scores above the irrelevant one is therefore reported too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
 
     Raises:
         MissingError: the file does not exist.
-        DataError: a line has another form, a document is judged twice for a topic, or there are no lines.
+        DataError: the file cannot be read or has no lines, a line has another form, or a document is judged
+            twice for a topic.
     """
     found: dict[str, dict[str, int]] = {}
     for where, line in _lines(Path(path)):
@@ -57,7 +58,7 @@ def read_topics(path: Path | str) -> dict[str, str]:
 
     Raises:
         MissingError: the file does not exist.
-        DataError: a line has another form, or a topic is repeated.
+        DataError: the file cannot be read, a line has another form, or a topic is repeated.
     """
     found: dict[str, str] = {}
     for where, line in _lines(Path(path)):
@@ -102,7 +103,7 @@ class JudgedTask:
         pairs: rows (topic, relevant column, irrelevant column), for all judged pairs.
         size: M, number of pictures in the library.
         absent: number of judgements of pictures that are not in the library.
-        silent: number of topics left out because the library has no relevant picture.
+        silent: ids of topics left out because the library has none of their relevant pictures.
     """
 
     topics: tuple[str, ...]
@@ -119,7 +120,7 @@ class JudgedTask:
 
         Args:
             judged: topic → picture id → relevance.
-            topics: topic → text; topics without a judgement are not queries.
+            topics: topic → text; topics without judgements are not queries.
             pictures: (M,) ids of the library's pictures, in the order of the score columns.
         Raises:
             DataError: a judged topic has no text, or no topic has a relevant picture in the library.
@@ -145,8 +146,8 @@ class JudgedTask:
                 silent.append(topic)
         if not relevant:
             raise DataError(
-                f"judgements: of {counted(len(judged), 'topic')} none has a relevant picture in this library"
-                f" (not in it: {counted(absent, 'judged picture')}); was it made from another collection?"
+                f"judgements: {counted(len(judged), 'topic')}, none with a relevant picture in this library"
+                f" (not in it: {counted(absent, 'judged picture')}); use a library of the same collection"
             )
         table = np.array(pairs, dtype=np.int64).reshape(-1, 3)
         names, texts = tuple(relevant), tuple(topics[name] for name in relevant)
@@ -158,12 +159,13 @@ class JudgedResult(Record):
 
     Attributes:
         system: name of the system.
-        metrics: metric name → value with its interval by topic. ``preferred`` is the share of pairs in which
-            the relevant picture scores above the irrelevant one (ties count half); absent without pairs.
+        metrics: metric name → value with a bootstrap interval over topics. ``preferred`` is the share of
+            pairs in which the relevant picture scores above the irrelevant one (ties count half); absent
+            without pairs.
         ties: tie policy of the ranks.
         gallery, queries, pairs: numbers of pictures, topics and pairs.
         absent: number of judgements of pictures that are not in the library.
-        silent: number of topics left out because the library has no relevant picture.
+        silent: ids of topics left out because the library has none of their relevant pictures.
         config: settings.
     """
 
@@ -222,7 +224,7 @@ def evaluate_judged(
 def judged_search(
     qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), weights: Sequence[str] = ()
 ) -> tuple[JudgedResult, JudgedResult]:
-    """Rank all pictures of a library for each judged topic, at random and by its channels.
+    """Rank all pictures of a library for each judged topic, once at random and once by its channels.
 
     Args:
         qrels: file of judgements in TREC format, with picture ids as documents.
@@ -230,6 +232,8 @@ def judged_search(
         library: folder of the library.
         channel: names of channels; empty for all that the library has.
         weights: see `linear_channels`.
+    Returns:
+        The results of random scores, as a baseline, and of the channels.
     Raises:
         LimnerError: see `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """

@@ -1,7 +1,7 @@
-"""Packaged calibration: evidence linear in a cosine, for each channel and for pairs of pictures.
+"""Packaged linear calibration: cosine → evidence, for each channel and for pairs of pictures.
 
-`limner evaluate` uses these numbers (`linear.json`), so that its results do not change with the product's
-choice of pictures.
+`limner evaluate` uses these numbers (`linear.json`), so that its results stay the same when the product's way
+of choosing pictures changes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
 """Channels by strength of evidence, the strongest first."""
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
-"""Spaces for comparing two pictures, best first: captions are better evidence of a common story than pixels,
-if most pictures have captions."""
+"""Spaces for comparing two pictures, best first: captions show better than pixels whether two pictures belong
+to one story, if most pictures have captions."""
 CAPTIONED = 0.5
 """Least share of pictures with captions for comparing them by captions."""
 
 MIXING = 0.9
-"""Share of pictures of one story that are taken to be alike."""
+"""Assumed probability that two pictures of one story look alike, ρ in `cosine_pairwise`."""
 
 Value = TypeVar("Value")
 
@@ -52,11 +52,11 @@ class PairCalibration(Record):
     """Calibration of the pairwise term of one space.
 
     Attributes:
-        evidence: cosine → log P(same story) / P(different stories); the standardised part is the mean of both
-            pictures' standard scores.
+        evidence: cosine → log-likelihood ratio of one story against different stories, in nats; z is the mean
+            of both pictures' z-scores.
         weights: channel → decoder → factor of the evidence, if that channel is the strongest in use. The
-            weaker the texts' evidence, the smaller the factor, because otherwise a step's neighbours would
-            decide.
+            weaker the evidence from the text, the smaller the factor; otherwise the neighbouring steps would
+            outweigh the text.
     """
 
     evidence: Evidence
@@ -130,7 +130,7 @@ def parse(text: str) -> LinearCalibration:
     """Parse the JSON text of a calibration.
 
     Raises:
-        DataError: the text is not a calibration.
+        DataError: the text is not JSON of a calibration.
     """
     try:
         return LinearCalibration.model_validate_json(text)
@@ -174,18 +174,19 @@ def pair_space(held: LibrarySummary) -> str | None:
 def cosine_pairwise(index: Index, space: str, evidence: Evidence, weight: float) -> Float64Array:
     """Evidence from the cosine of two pictures, times a weight; 0 where either has no vector.
 
-    The cosine is standardised against the whole gallery from both sides and averaged (symmetric score
-    normalisation), then weighed like a channel.
-    The evidence is log(1 − ρ + ρ · exp(nats)) with ρ = `MIXING`: two pictures that look different may belong
-    together all the same, so likeness says much for a picture and little against it. Two pictures of one
-    near-duplicate group would agree perfectly without saying anything about the story, so their term is that
-    of the closest picture of another group, the lower of the two.
+    The cosine is standardised against each picture's cosines with the whole gallery, the two z-scores are
+    averaged (symmetric score normalisation), and the result is converted to nats as for a channel.
+    The evidence is log(1 − ρ + ρ · exp(nats)) with ρ = `MIXING`: two pictures that look different may still
+    belong to one story, so similarity is strong evidence and dissimilarity only weak evidence against it.
+    Near-duplicates are always similar, which says nothing about the story. For two pictures of one
+    near-duplicate group, the term is therefore each one's highest value outside the group, the lower of the
+    two.
 
     Args:
         index: index of the gallery.
         space: gallery space that compares pictures, such as ``visual``.
-        evidence: how the cosine becomes nats.
-        weight: times the evidence; 0 switches the term off.
+        evidence: conversion of the cosine to nats.
+        weight: factor of the evidence; 0 switches the term off.
     Returns:
         (M, M) nats, symmetric, in the order of the gallery.
     Raises:

@@ -36,7 +36,7 @@ METRIC_KINDS = ("R", "ER", "StR", "MedR", "MRR")
 BLOCK_CELLS = 1 << 24
 _CACHED_CELLS = 1 << 18
 SLICES_ALONE = 8
-"""Largest number of cells that one thread counts; starting more threads would take longer."""
+"""With fewer slices than this, one thread counts them all: starting more threads would take longer."""
 
 
 @dataclass(frozen=True)
@@ -198,8 +198,8 @@ def leading(table: Any, count: int) -> tuple[Counts, Ranks]:  # noqa: ANN401  (s
     """
     rows, size = table.shape
     count = min(count, size)
-    # The `count` stretches with the largest maxima contain all of the best: any score elsewhere has at least
-    # that many which are larger, or equal and further left.
+    # The `count` stretches with the largest maxima contain the best `count` scores: for any score elsewhere,
+    # at least `count` others are larger, or equal and further left.
     length = isqrt(max(size - 1, 0)) + 1
     whole = size // length
     parts = [table[:, : whole * length].reshape(rows, whole, length)]
@@ -245,7 +245,8 @@ def rank_blocks(
     """`rank` with scores computed in blocks, so that the N × M table never exists.
 
     Args:
-        score_rows: (start, stop) → (stop − start, M) scores of those queries; counted on their device.
+        score_rows: (start, stop) → (stop − start, M) scores of those queries, as an array, or as a tensor,
+            which is counted on its device.
         shape: (N, M).
         relevant: see `rank`.
         block: number of queries per block; by default a block has about 16 M scores.
@@ -348,7 +349,7 @@ def _count_on_device(table: Any, right: _Right, start: int) -> Counts:  # noqa: 
 
 
 def _look_at(table: Any, doubtful: NDArray[np.int64], start: int) -> None:  # noqa: ANN401  (see `Score`)
-    """Check rows whose sum is not finite: a score may be not finite, or only the sum overflowed."""
+    """Check rows whose sum is not finite: either a score is not finite, or only the sum overflowed."""
     for row in doubtful.tolist():
         values = host(table[row])
         if not np.isfinite(values).all():
@@ -403,7 +404,8 @@ def average_precision(scores: "Values", labels: Labels) -> float:
     AP = Σ over thresholds of (increase of recall) × (precision). Constant scores give the prevalence.
 
     Args:
-        scores: (N,) finite scores, higher is more probable; or (S, N) for S seeds, which are averaged.
+        scores: (N,) finite scores, higher is more probable; or (S, N) for S seeds, whose average precisions
+            are averaged.
         labels: (N,) 0 or 1, at least one 1.
     Raises:
         NumericsError: a score is not finite.
@@ -417,17 +419,17 @@ def average_precision(scores: "Values", labels: Labels) -> float:
 
 
 def prevalence(labels: Labels, groups: Sequence[Hashable], *, resamples: int) -> "Interval":
-    """Share of positives with its interval: the average precision of random scores."""
+    """Share of positives, which is the average precision of random scores, with its interval by group."""
     from limner.research.evaluation.uncertainty import interval
 
     return interval(np.asarray(labels, dtype=np.float64), groups, resamples=resamples)
 
 
 def disagreement_ceiling(pairs: Sequence[Hashable], labels: Labels) -> float:
-    """Upper bound on average precision, because copies of a pair can have different labels.
+    """Upper bound on average precision when copies of a pair have different labels.
 
-    All copies of a pair must get the same score, at best the share of positives among them. The bound is
-    loose if there are few copies.
+    All copies of a pair must get the same score; the best one is the share of positives among them. The bound
+    is loose if there are few copies.
 
     Args:
         pairs: (N,) id of each row's (text, picture) pair.

@@ -1,4 +1,4 @@
-"""Selective similarity refinement (CMCM): scores of difficult queries are multiplied by relation confidence.
+"""Selective similarity refinement (CMCM): multiplies scores of difficult queries by relation confidence.
 
 A query is difficult if its two best scores are close.
 """
@@ -45,7 +45,7 @@ class OuterSum:
     image_terms: FloatArray
 
     def __post_init__(self) -> None:
-        """Check shapes and that all terms are finite."""
+        """Check the shapes, and that all terms are finite."""
         expect("refinement", text_terms=(self.text_terms, "N C"), image_terms=(self.image_terms, "M C"))
         for name, terms in (("text", self.text_terms), ("picture", self.image_terms)):
             if not np.isfinite(terms).all():
@@ -93,7 +93,7 @@ class OuterSum:
 
 @dataclass(frozen=True)
 class Computed:
-    """Logits computed block by block, for modules in which text and picture interact.
+    """Logits computed in blocks, for modules in which text and picture interact.
 
     Attributes:
         block: (n texts, m pictures) → (n, m, C) float32 logits.
@@ -195,7 +195,7 @@ def gaps(scores: FloatArray) -> NDArray[np.float64]:
 
 
 def refine(scores: FloatArray, logits: PairLogits, refinement: Refinement) -> FloatArray:
-    """Refine the scores of difficult queries; those of the others stay as they are.
+    """Refine the scores of difficult queries; the scores of other queries do not change.
 
     Args:
         scores: (N, M) cosines θ over a pool of distinct pictures.

@@ -1,4 +1,4 @@
-"""Result files: the ranks and probabilities of one evaluated run for each query.
+"""Result files: what one evaluated run achieved on each query.
 
 Tables and figures are made from these files alone. Values per query allow bootstrap intervals and paired
 tests.
@@ -84,13 +84,13 @@ class About(Record):
         split: grouped, released or random.
         part: val or test.
         seed: seed of training.
-        preset: preset of the settings, one name or several joined by "+"; "" if none applies.
+        preset: presets of the settings, one name or several joined by "+"; "" if none applies.
         deviations: ``key=value`` of each setting that differs from the preset; None in older files.
         backbone: architecture, whether it was frozen or trained, and for a frozen one the start of its
             weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" in older files, or if the
             system uses no pictures.
         commit: commit of the code; "" if unknown.
-        missing: number of pairs left out because of their picture.
+        missing: number of pairs left out, such as for a missing picture.
         protocol: protocol of the pools; ``legacy`` is that of the CMCM release.
         refinement: parameters of the refinement, chosen on validation; empty if there is none.
         config: resolved settings of the run.
@@ -204,7 +204,8 @@ class ResultFile(Record):
             variants: whether to accept runs that differ only in their settings, for curves over a setting.
         Raises:
             MissingError: the folder does not exist.
-            DataError: a file is invalid, or two have the same system, data, split, part, preset, seed and c.
+            DataError: a file is invalid, or (without `variants`) two have the same system, data, split, part,
+                preset, seed and c.
         """
         folder = Path(runs)
         if not folder.is_dir():
@@ -271,7 +272,7 @@ class Result(ResultFile):
 
     @property
     def first(self) -> PoolRanks | None:
-        """Ranks in the first rows, only in the legacy protocol."""
+        """Ranks in the pool of the first rows; None outside the legacy protocol."""
         return self._undrawn if self.about.protocol == "legacy" else None
 
     @property
@@ -386,8 +387,8 @@ class Captions(Record):
         tokens: (N,) tokens of the step's true text, see
             `limner.research.evaluation.caption_scores.perplexity`.
         unknown: (N,) number of them that are not in the captioner's vocabulary.
-        nats: (N,) negative log-likelihood of the true text, given the true pictures and given the retrieved
-            ones.
+        nats: ``true`` (given the true pictures) or ``found`` (given the retrieved ones) → (N,) negative
+            log-likelihood of the true text.
         scores: scores of texts generated greedily from the true pictures; None if sacrebleu is not installed.
     """
 
@@ -425,7 +426,7 @@ class SequenceResult(ResultFile):
         stories: (N,) story of each step, the units of the bootstrap.
         pictures: number of distinct pictures, the gallery of all steps.
         features: features used for similarity and saliency; "" if neither was measured.
-        judge: model of pictures used for saliency; "" if it was not measured, and in older files.
+        judge: picture classifier used for saliency; "" if it was not measured, and in older files.
         found: decoding → result: ``steps`` ranks each step on its own, ``distinct`` in order without the top
             pictures of previous steps.
         levels: definition of saliency → reference values.

@@ -1,4 +1,4 @@
-"""Measures retrieval: ranks of texts' pictures in the full set and in pools, from blocks of scores."""
+"""Measures retrieval: the rank of each text's picture in the full set and in pools, from blocks of scores."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -73,7 +73,7 @@ def draw_legacy(
 ) -> list[RankingPool]:
     """The pools of the CMCM release, in which pictures repeat; only for comparison with its figures.
 
-    A pool has the picture of each of its rows, with repeats. All copies of a query's picture have the same
+    A pool has one picture per row, so pictures repeat. All copies of a query's picture have the same
     score; one of them is relevant, and the others tie with it.
 
     Args:
@@ -85,7 +85,8 @@ def draw_legacy(
         rows with replacement, with seeds 0…count−1.
     Raises:
         ConfigError: `size` or `count` is below 1.
-    Source: docs/methods/evaluation.md §2. Departs: ties count half; in the release they depend on the sort.
+    Source: docs/methods/evaluation.md §2. Departs: ties count half; in the release, their order depends on
+    the sorting.
     """
     if size < 1 or count < 1:
         raise ConfigError(f"pools: {count} pools of {size}, expected at least 1 of 1")
@@ -100,7 +101,7 @@ def draw_legacy(
     return pools
 
 
-_QUERIES = 512  # queries per block, if several processes share the ranking
+_QUERIES = 512  # queries per block when several processes share the ranking
 Number = TypeVar("Number", bound=np.generic)
 Refine = Callable[[Scores, NDArray[np.int64], NDArray[np.int64]], Scores]
 """(Q, P) plain scores in a pool, their (Q,) rows and its (P,) columns → (Q, P) refined scores."""
@@ -134,8 +135,8 @@ def measure(
         probabilities: relation → (N,) predicted probability.
         pool_size: number of pictures per pool; a smaller set has only the full set.
         pool_count: number of pools, with seeds 0…count−1.
-        share: of several processes, the blocks of queries that this one ranks in the full set.
-        summed: array → its sum over all processes, of which all but one have 0.
+        share: blocks of queries that this process ranks in the full set, if several processes share the work.
+        summed: all-reduce: array → its sum over all processes; exact, since all but one hold 0.
     Raises:
         ShapeError: a block of scores has the wrong shape.
         DataError: a pair has no group, or lacks a label.
@@ -143,7 +144,7 @@ def measure(
     """
     lost = next((pair for pair in pairs if any(name not in pair.labels for name in relations)), None)
     if lost is not None:
-        raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; split the set first")
+        raise DataError(f"{about.data}: pair {lost.id!r} lacks a label; expected {', '.join(relations)}")
     copies, queries, columns, first = different_pairs(about, pairs)
     pools: list[PoolRanks] = []
     top: list[tuple[str, ...]] = []
@@ -183,10 +184,13 @@ def different_pairs(
     Returns:
         (N,) number of each row's pair, (Q,) first row of each pair, (Q,) column of its picture, and (M,)
         first query of each picture.
+    Raises:
+        DataError: there are no pairs, or a pair has no group.
     """
     lost = next((pair.id for pair in pairs if not pair.group), None)
     if lost is not None or not pairs:
-        raise DataError(f"{about.data}: pair {lost!r} has no group; split the set first")
+        found = "no pairs" if lost is None else f"pair {lost!r} has no group"
+        raise DataError(f"{about.data}: {found}; split the set first")
     copies = duplicate_groups([[(text_id(pair.text), pair.image_id)] for pair in pairs])
     rows = np.unique(np.array(copies, np.int64), return_index=True)[1]
     columns, first = different([pairs[row].image_id for row in rows])
@@ -195,7 +199,7 @@ def different_pairs(
 
 @dataclass(frozen=True)
 class _Scored:
-    """The parts of Q queries' scores in a pool that are stored.
+    """What is stored of the scores of Q queries in a pool.
 
     Attributes:
         plain: (Q,) ranks.

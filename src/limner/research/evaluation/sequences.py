@@ -1,7 +1,7 @@
 """Evaluation on stories: ranks per step, and visual measures of the retrieved pictures.
 
-Visual Saliency Recall@k asks whether a retrieved picture looks like what the text mentions. A model trained
-for this measure predicts labels of test pictures, which are nouns of the texts or the stories themselves.
+Visual Saliency Recall@k asks whether a retrieved picture shows what the text mentions. A picture classifier,
+trained only for this metric, predicts labels of the test pictures: nouns of the texts, or the stories.
 """
 
 import re
@@ -40,7 +40,7 @@ from limner.research.evaluation.results import (
 )
 
 Scorer = Callable[[NDArray[np.bool_]], NDArray[np.float32]]
-"""(M, L) true labels of pictures → (M, L) scores by a model of pictures."""
+"""(M, L) true labels of pictures → (M, L) scores by a picture classifier."""
 LABELS = 500
 FOLDS = 5
 STRENGTH = 10.0
@@ -75,7 +75,7 @@ class Saliency:
         return np.array(found, dtype=np.float64)
 
     def chance(self, cuts: Sequence[int]) -> list[float]:
-        """Exact expectation of VSR@k for random pictures."""
+        """Exact expectation of VSR@k for random pictures, for each k of `cuts`."""
         hits = np.zeros(len(cuts))
         for labels in self.own:
             if labels:
@@ -134,7 +134,7 @@ def noun_saliency(
         texts: (N,) texts of the queries.
         relevant: (N,) columns of each query's own pictures, which get its nouns as labels.
         pictures: number of distinct pictures, M.
-        scores: model of pictures, such as `label_scores` of their features.
+        scores: picture classifier, such as `label_scores` of their features.
     Raises:
         ShapeError: the lengths of `texts` and `relevant` differ.
     Source: VRSS 2020, Section 5.2; docs/methods/evaluation.md §6.5, definition ``noun``.
@@ -168,7 +168,7 @@ def sequence_saliency(
 
 
 def folds(size: int, *, in_sample: bool = False) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Five-fold cross-validation: yields rows to train on and rows to score, with seed 0.
+    """Yield the rows to train on and the rows to score of five-fold cross-validation, with seed 0.
 
     Args:
         size: number of rows, M.
@@ -184,8 +184,8 @@ def label_scores(
 ) -> NDArray[np.float32]:
     """Scores of all labels for all pictures, by linear models with five-fold cross-validation.
 
-    One logistic regression per label on centred unit vectors. A label that is absent from the training folds
-    gets the lowest score, one that all training pictures have the highest.
+    One logistic regression per label, on centred unit vectors. A label that no training picture has gets the
+    lowest score, and one that all training pictures have gets the highest.
 
     Args:
         features: (M, F) features of pictures.
@@ -293,7 +293,7 @@ class Steps:
 
 
 def of_stories(pairs: Sequence[Pair]) -> bool:
-    """Whether all pairs are steps of stories with a position, and some story has two steps."""
+    """Whether every pair has a story and a position, and some story has two steps."""
     places = {(pair.seq, pair.pos) for pair in pairs}
     stories = {pair.seq for pair in pairs}
     return bool(pairs) and all(p.seq and p.pos is not None for p in pairs) and len(places) > len(stories)
@@ -309,7 +309,7 @@ def steps_of(pairs: Sequence[Pair]) -> Steps:
     own: dict[str, dict[int, list[int]]] = {}
     for row, pair in enumerate(pairs):
         if not pair.seq or pair.pos is None:
-            raise DataError(f"sequences: pair {pair.id!r} has no place in a story; leave its set out")
+            raise DataError(f"sequences: pair {pair.id!r} has no position in a story; leave its set out")
         own.setdefault(pair.seq, {}).setdefault(pair.pos, []).append(row)
 
     def shown(rows: Iterable[int]) -> tuple[int, ...]:
@@ -357,7 +357,7 @@ def measure_sequences(
             gallery's mean, and similarity is left out.
         saliency: (texts, stories, relevant, features) → saliency by definition, such as `saliency_of`; None
             leaves it out.
-        judge: name of the model of pictures used for saliency.
+        judge: name of the picture classifier used for saliency.
     Raises:
         DataError: a pair has no position in a story.
         ShapeError: the sizes of scores or features are wrong.
@@ -375,7 +375,7 @@ def measure_sequences(
             raise NumericsError(f"{about.data}: a feature is not finite; extract the features again")
         if saliency is not None:
             looks = saliency([pairs[row].text for row in steps.rows], steps.stories, steps.relevant, features)
-        # the common mean would make all pictures similar
+        # otherwise the common mean would make all pictures similar
         seen = features if similarity else features - features.mean(axis=0)
     compared = features if similarity else None
     gold = np.array([columns[0] for columns in steps.relevant], np.int64)
@@ -461,7 +461,7 @@ def saliency_of(
         relevant: (N,) columns of each query's own pictures.
         features: (M, F) features of the pictures.
         in_sample: see `label_scores`.
-        scores: model of pictures; None for linear models of the features.
+        scores: picture classifier; None for linear models of the features.
     """
     made = scores or (lambda truth: label_scores(features, truth, in_sample=in_sample))
     return {

@@ -1,6 +1,6 @@
-"""Evaluation on illustrated stories: the rank of each page's own picture among all pictures of the stories.
+"""Evaluation on illustrated stories: the rank of each step's own picture among the pictures of all stories.
 
-Scorer and decoder are arguments, so all systems are measured in the same way.
+Scorer and decoder are arguments, so that all systems are measured in the same way.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ class StoryTask:
 
     Attributes:
         stories: N stories with all their steps.
-        ids: (M,) picture ids (SHA-256 as stated), by first appearance.
+        ids: (M,) picture ids (the stated SHA-256), by first appearance.
         paths: (M,) files.
         relevant: for each story and step the columns of its own pictures; () if it has none.
         missing: steps that are not queries because their picture is absent or has no hash, as
@@ -49,7 +49,7 @@ class StoryTask:
 
     @property
     def queries(self) -> int:
-        """Number of steps with an own picture."""
+        """Number of steps that have a picture of their own."""
         return sum(bool(columns) for story in self.relevant for columns in story)
 
     @classmethod
@@ -81,9 +81,8 @@ class StoryTask:
             relevant.append(tuple(of_story))
         if not numbers:
             raise DataError(
-                f"evaluation: {counted(len(stories), 'story')} without a picture that is there"
-                " and has a hash;"
-                " there is nothing to find"
+                f"evaluation: no step of {counted(len(stories), 'story')} has a picture with a file and a"
+                " hash; give stories with pictures"
             )
         return cls(tuple(stories), tuple(numbers), tuple(paths), tuple(relevant), tuple(missing))
 
@@ -93,12 +92,12 @@ class StoryResult(Record):
 
     Attributes:
         system: name of the system.
-        metrics: metric name → value with its interval by story; expected recalls are added if more than 0.1 %
-            of the queries have ties.
+        metrics: metric name → value with a bootstrap interval over stories; expected recalls are added if
+            more than 0.1 % of the queries have ties.
         ties: tie policy of the ranks.
-        tie_share: share of queries whose rank depends on it.
+        tie_share: share of queries whose rank depends on the tie policy.
         gallery, queries, stories: numbers of pictures, queries and stories.
-        missing: number of steps without a usable picture, which are not queries.
+        missing: steps without a usable picture, see `StoryTask`; they are not queries.
         config: settings of the system.
         seed: seed of the bootstrap.
         commit: commit of the code, with ``+`` for uncommitted changes; None outside a repository.
@@ -233,8 +232,8 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
         score: scores of the M distinct pictures with each other.
         stories: (M,) the stories in which each picture occurs.
     Returns:
-        ``R@1`` and ``mAP``, in [0, 1], over the pictures whose stories have another picture; ties share the
-        credit.
+        ``R@1`` and ``mAP``, in [0, 1], averaged over the pictures that share a story with another; ties share
+        the credit.
     Raises:
         ShapeError: sizes differ, or no story has two pictures.
         NumericsError: a score is not finite.
@@ -246,7 +245,9 @@ def same_document(score: Score, stories: Sequence[frozenset[str]]) -> dict[str, 
             members.setdefault(story, []).append(row)
     asked = [row for row, own in enumerate(stories) if any(len(members[story]) > 1 for story in own)]
     if not asked:
-        raise ShapeError(f"same document: none of {counted(size, 'picture')} has another one of its story")
+        raise ShapeError(
+            f"same document: none of {counted(size, 'picture')} share a story; expected two that do"
+        )
     first, precision = [], []
     step = max(1, BLOCK_CELLS // size)
     for start in range(0, len(asked), step):

@@ -1,7 +1,7 @@
 """Bootstrap intervals by group, paired differences, and Holm's correction.
 
-Pages of one story are not independent, so whole groups are resampled. A resample is represented by counts of
-the groups.
+Steps of one story are not independent, so whole groups are resampled. A resample is represented by the number
+of times that each group occurs.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -40,7 +40,13 @@ class Interval(Record):
 
 
 class Difference(Interval):
-    """A paired difference; `p_value` is two-sided, (b + 1) / (m + 1), never 0."""
+    """A paired difference.
+
+    Attributes:
+        p_value: two-sided, 2 (b + 1) / (m + 1) and at most 1, where b of m resamples lie on the smaller side
+            of 0; never 0.
+    Source: docs/methods/evaluation.md §8.
+    """
 
     p_value: float
 
@@ -192,7 +198,7 @@ def difference(
 def _resample(
     columns: list[Values], groups: Sequence[Hashable], statistic: Statistic, resamples: int, seed: int
 ) -> tuple[list[tuple[float, Values]], int]:
-    """For each column its statistic, and those of the resamples (the same for all columns); and G."""
+    """The statistic of each column and of its resamples (the same for all); and the number of groups."""
     for column in columns:
         if column.shape != (len(groups),):
             raise ShapeError(f"bootstrap: values have shape {column.shape}, groups ({len(groups)},)")
@@ -221,8 +227,8 @@ def _spread(drawn: Values, level: float) -> dict[str, Any]:
     kept = drawn[~np.isnan(drawn)]
     if 2 * len(kept) < len(drawn):
         raise DataError(
-            f"bootstrap: undefined in {len(drawn) - len(kept)} of {len(drawn)} resamples; too few groups hold"
-            " what is counted; use more data or give no interval"
+            f"bootstrap: undefined in {len(drawn) - len(kept)} of {len(drawn)} resamples; too few groups have"
+            " data; use more data, or report no interval"
         )
     tail = 100 * (1 - level) / 2
     # nearest value, because interpolating infinite ranks would give NaN

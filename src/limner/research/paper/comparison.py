@@ -1,7 +1,7 @@
-"""Table rows from measured runs: figures are resampled together, compared with a control, and marked.
+"""Table rows from measured runs: resamples all figures together, compares them with a control, marks them.
 
-All figures use the same resamples of groups, so that differences are paired; one correction covers all
-comparisons.
+All figures use the same resamples of groups, so that differences are paired; Holm's correction covers all
+comparisons of a table.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -41,19 +41,19 @@ R = TypeVar("R", Result, ChoiceResult, SequenceResult)
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """A figure before resampling.
+    """A figure (a number in a table) before resampling.
 
     Attributes:
         kind: format of the figure.
         statistic: its statistic; None if there is no result.
-        paper: the published figure, as printed.
+        paper: the published figure, in the same unit.
         deviation, paper_deviation, release, release_deviation: see `Cell`.
         higher_is_better: direction of the figure.
         applies: False if the row cannot have this figure.
-        minus: statistic that is subtracted, for a difference.
-        against: the figure that it is compared with, or None.
+        minus: for a difference, the statistic that is subtracted.
+        against: figure that it is compared with; None for no comparison.
         comparable: False if there are too few groups for a comparison.
-        uneven: whether the figure it is compared with has other settings.
+        uneven: whether the figure that it is compared with has other settings.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class Figure:
 
 
 ZERO = Figure("percent", lambda weights: np.zeros(len(weights)))
-"""Reference of a difference."""
+"""The figure that a difference is compared with."""
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,13 @@ class Cohort(Generic[R]):
         return len(self.owner), self.groups
 
     def runs(self, *names: str) -> Sequence[R]:
-        """Runs of a system under the first of these names that was measured; empty if none was."""
+        """Runs of the first of these systems that was measured; empty if none was."""
         return next((self.systems[name] for name in names if name in self.systems), ())
 
     def ranked(
         self, metric: str, pools: Sequence[Ranked], paper: float | None = None, *, applies: bool = True
     ) -> Figure:
-        """A rank metric, averaged over pools (and so over seeds).
+        """A rank metric, averaged over the pools of all seeds.
 
         Args:
             metric: R@k or MedR.
@@ -172,12 +172,12 @@ def check_alike(
 
 
 def by_system(results: Iterable[R], plain: Sequence[str] = ("paper", "release")) -> dict[str, list[R]]:
-    """Runs by row; presets are never averaged, so presets other than the plain one are part of the name.
+    """Runs by row. Presets are never averaged; all but one preset of a system are part of the row's name.
 
     Args:
         results: results, in order.
-        plain: presets that are not named; of a system, only the first of these that was run. If none was, the
-            laptop preset is not named.
+        plain: presets in order of preference: the first that was run is not named; if none was, the laptop
+            preset is not named.
     """
     runs = list(results)
     found: dict[str, list[R]] = {}
@@ -198,7 +198,7 @@ def _label(preset: str, presets: Collection[str]) -> str:
 
 
 def average(values: Values, owner: NDArray[np.int64], groups: int, start: int = 0) -> Statistic:
-    """Statistic: mean of values over rows.
+    """Statistic: mean of the values over rows.
 
     Args:
         values: (N,) values; NaN for rows that do not count.
@@ -223,7 +223,7 @@ def recalls_of(k: int, pools: Sequence[Ranked], owner: NDArray[np.int64], groups
     """Statistic: recall at k, averaged over pools.
 
     Args:
-        k: largest rank that counts as a hit.
+        k: largest rank that is a hit.
         pools: queries and ranks of each pool.
         owner: (N,) group number of each row.
         groups: number of groups.
@@ -271,14 +271,14 @@ def difference(
     applies: bool = False,
     apart: str = "",
 ) -> Figure:
-    """The difference of two figures, compared with 0; has no result if either has none.
+    """The difference of two figures, compared with 0; without a result if either has none.
 
     Args:
         first: minuend.
         second: subtrahend, on the same rows.
         paper: the published difference.
         applies: see `Figure`.
-        apart: differences of their settings; "" for none.
+        apart: differences between their settings; "" for none.
     """
     there = first.statistic is not None and second.statistic is not None
     return replace(
@@ -312,8 +312,8 @@ def compare(
         groups: number of groups.
         resamples: number of bootstrap resamples.
     Returns:
-        One cell per figure; and the number of comparisons for Holm's correction, 0 if there are fewer than
-        ten groups, too few for a bootstrap.
+        One cell per figure; and the number of comparisons in Holm's correction, 0 if there are fewer than ten
+        groups, too few for a bootstrap.
     """
     needed = [one for figure in figures for one in (figure, figure.against) if one is not None]
     every = dict.fromkeys(one for figure in needed for one in (figure.statistic, figure.minus) if one)
@@ -393,12 +393,13 @@ def compared(
         size: numbers of rows and groups, see `compare`.
         resamples: see `compare`.
         control: row that all others are compared with, column by column, if it is in the table.
-        called: name of the control in notes, unless the entry gives one.
-        against: row → figures to compare with, instead of the control's; None keeps a figure's own.
+        called: name of the control in notes; "" for the one in the entry.
+        against: row → figures to compare with, instead of the control's; None keeps what a figure itself
+            names.
         labels: row → label, if it is not the name.
         remarks: row → remark next to the name, instead of the number of seeds.
-        apart: row → differences of its settings from those of what it is compared with, instead of those
-            found from the runs.
+        apart: row → differences between its settings and those of the row it is compared with; None finds
+            them from the runs.
         above: notes before those of the entry.
         below: notes after the one on the marks.
         columns_of: see `Table`; rows then have no settings.
@@ -504,7 +505,7 @@ def _marks(control: str, count: int, resamples: int, unit: str) -> str:
     """Legend of a table's marks."""
     if not count:
         units = "stories" if unit == "story" else "duplicate groups"
-        return f"No marks: nothing to compare with {control}, or fewer than ten {units}."
+        return f"No marks: no row to compare with {control}, or fewer than ten {units}."
     return (
         f"* better, † worse than {control}: paired bootstrap of {resamples} resamples by {unit},"
         f" p < .05 after Holm's correction for {count} comparisons."

@@ -1,7 +1,7 @@
 """Training settings of a table's runs, and differences between compared rows.
 
-Compared systems should be trained on the same data, equally long, with the same backbone and dimension;
-tables report where they were not.
+Systems that are compared should be trained on the same data, for equally long, with the same backbone and
+dimension; tables report where they were not.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,11 +14,11 @@ from limner.research.training import NAMES_AND_PLACES
 
 NOT_RECORDED = "not recorded"
 SHARED = ("data.", "loop.", "model.dim")
-"""Prefixes of settings that should be equal in the rows of a table."""
+"""Prefixes of the settings that should be equal in all rows of a table."""
 APART = NAMES_AND_PLACES | {"data.set", "data.relations", "data.shuffle_relations", "loop.seed"}
-"""Exceptions: settings in which rows are meant to differ, or that are always shown."""
+"""Exceptions: settings in which rows may differ, or that are always shown."""
 WITHOUT = ("data set", "split", "preset", "backbone", "settings")
-"""Settings that are compared if settings were not recorded."""
+"""What is compared for runs whose settings were not recorded."""
 WORDS = {True: "on", False: "off", None: "none", "finetune": "trained"}
 
 
@@ -63,7 +63,7 @@ def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
     if mine["settings"] != other["settings"]:  # settings of one were not recorded
         mine, other = ({key: values[key] for key in WITHOUT if key in values} for values in (mine, other))
     return "; ".join(
-        f"{key} {_written(mine.get(key))}, of the control {_written(other.get(key))}"
+        f"{key} {_written(mine.get(key))} (control: {_written(other.get(key))})"
         for key in dict.fromkeys((*mine, *other))
         if mine.get(key) != other.get(key) or len(mine[key]) > 1
     )
@@ -78,8 +78,9 @@ def seeds(*systems: Sequence[object]) -> str:
 
 
 def unpublished(about: About) -> list[str]:
-    """Differences of a run from the published one that affect its figures, such as ``D 256 (paper 1024)``, or
-    ``(published preset 1024)`` if the paper gives no value.
+    """Differences from the published run that affect a run's figures, such as ``D 256 (paper 1024)``.
+
+    If the paper gives no value, that of its preset is stated: ``D 256 (published preset 1024)``.
 
     Args:
         about: description of the run.
@@ -98,7 +99,7 @@ def unpublished(about: About) -> list[str]:
 
 
 def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
-    """Differences in the weighting settings that the paper chose for each data set."""
+    """Differences in the settings of the weights, which the paper chose for each data set."""
     sets = reference()["sets"]
     published, found = sets.get(data), []
     if published:
@@ -117,7 +118,7 @@ def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
 
 
 def _shared(runs: Sequence[ResultFile]) -> dict[str, frozenset[str]]:
-    """Setting → its values as text, for all settings that rows of one table should share."""
+    """Setting → its values as text, for all settings that the rows of a table should share."""
     found: dict[str, set[str]] = {}
     for run in runs:
         about, values = run.about, flat(run.about.config)

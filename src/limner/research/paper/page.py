@@ -30,7 +30,7 @@ def check_page(out: Path) -> None:
         DataError, MissingError: the file cannot be written.
     """
     if out.suffix.lower() not in (".html", ".htm"):
-        raise ConfigError(f"figure: {out}: this figure is a page of pictures and texts; name an .html file")
+        raise ConfigError(f"figure: {out}: this figure is an HTML page; name an .html file")
     check_place(out, overwrite=True)
 
 
@@ -43,14 +43,14 @@ STYLES = {
 
 
 def write_page(out: Path, name: str, title: str, note: str, **shown: object) -> None:
-    """Write a page incrementally, so that only few pictures are in memory.
+    """Write a page incrementally, so that only a few pictures are in memory.
 
     Args:
         out: the .html file; an existing one is replaced.
         name: name of the template, one of `STYLES`: ``examples`` shows groups (see `Group`), ``scenes``
             scenes, and ``strips`` stories.
         title: title of the page.
-        note: text below the title: what is shown and how it was chosen.
+        note: text below the title that says what is shown and how it was chosen.
         **shown: values for the template; may be generators.
     Raises:
         ConfigError, DataError, MissingError: see `check_page`.
@@ -108,9 +108,9 @@ class Example:
 
     Attributes:
         picture: the picture, shown whole; None for only a text.
-        text: the text; a long one is shortened and opens on a click.
+        text: the text; a long one is shortened, and a click shows all of it.
         facts: lines below it.
-        right: whether it is the correct one, which is marked.
+        right: whether it is the right one, which is marked.
     """
 
     picture: Image.Image | None

@@ -56,7 +56,7 @@ def confidence_curves() -> Figure:
 
 
 def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], threshold: float) -> Figure:
-    """Rank of each query's true picture against the gap between its two best scores (Figure 3b).
+    """Scatter plot: rank of a query's true picture against the gap between its two best scores (Figure 3b).
 
     Args:
         ranks: (N,) ranks of validation queries.
@@ -88,11 +88,10 @@ def rank_against_gap(ranks: NDArray[np.float64], gaps: NDArray[np.float64], thre
 
 
 def refinement_bars(table: Table) -> Figure:
-    """Median ranks plain and refined, with intervals (Figure 5).
+    """Bars: median ranks before and after refinement, with intervals (Figure 5).
 
-    Rings are the figures that the paper prints, crosses those that the files of its release give.
-
-    Systems of which there is neither a result nor a published figure are left out.
+    Rings are the figures printed in the paper, crosses those recomputed from its release's files. Systems
+    without a result or a published figure are left out.
 
     Args:
         table: table of retrieval, see `coherence_tables.build`.
@@ -112,7 +111,7 @@ def refinement_bars(table: Table) -> Figure:
         if any((cell.value, cell.paper, cell.release) != (None, None, None) for cell in cells)
     }
     if not shown:
-        raise DataError(f"figure: no system of {table.title} has a median rank; measure some runs first")
+        raise DataError(f"figure: no system of {table.title} has a median rank; run 'limner measure' first")
     figure, (axes,) = panels(width=max(5.0, 0.62 * len(shown) + 1.5))
     labels = {"paper": "printed in the paper", "release": "from the release's files"}
     for number, (stage, colour) in enumerate((("plain", GREY), ("refined", BLUE))):
@@ -141,7 +140,7 @@ def setting_curve(
     measured: Sequence[tuple[float, float, float, float]],
     published: Sequence[Sequence[float]],
 ) -> Figure:
-    """Median rank against a setting: measured and published curve (Figure 8).
+    """Curves: measured and published median rank against a setting (Figure 8).
 
     Args:
         name: name of the setting.
@@ -174,7 +173,7 @@ def rank_against_entropy(points: Sequence[tuple[str, float, float, float, float]
     Source: a notebook in the release of CMCM 2022; docs/methods/cmcm.md §6.
     """
     if not points:
-        raise DataError("figure: no system of a single relation was measured; train and measure a CMCM_c")
+        raise DataError("figure: no system with a single relation was measured; train and measure a CMCM_c")
     figure, (axes,) = panels()
     entropy, value, spread = _spread([point[1:] for point in points])
     axes.errorbar(entropy, value, spread, color=BLUE, marker="o", linestyle="none", elinewidth=0.8)
@@ -215,7 +214,7 @@ def write(path: Path, make: Callable[..., Figure], *arguments: Any) -> None:  # 
             f"figure: {path.name} ends in {path.suffix!r}, expected one of {', '.join(SUFFIXES)}"
         )
     if not path.parent.is_dir():
-        raise MissingError(f"figure: {path.parent} is not a folder; make it first")
+        raise MissingError(f"figure: {path.parent} is not a folder; create it first")
     write_bytes(path, drawn(path.suffix.lower(), make, *arguments))
 
 
@@ -246,7 +245,7 @@ def _legend(axes: "Axes") -> None:
 
 
 def panels(count: int = 1, width: float = 5.0, height: float = 3.3) -> tuple[Figure, list[Any]]:
-    """An empty figure with axes side by side, without frames.
+    """An empty figure with axes side by side.
 
     Args:
         count: number of axes.
@@ -290,7 +289,7 @@ def feature_maps(spaces: Mapping[str, tuple[NDArray[np.floating], Sequence[str]]
 
 
 def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
-    """Histograms of scores: one panel per measure, one outline per modality, with mean and deviation.
+    """Histograms of scores: a panel per measure and an outline per modality, with mean and deviation.
 
     Args:
         scores: measure → modality → (n,) raw scores, before Γ.
@@ -301,7 +300,7 @@ def score_histograms(scores: Mapping[str, Mapping[str, Scores]]) -> Figure:
     """
     every = [values for part in scores.values() for values in part.values()]
     if not every or not all(len(values) for values in every):
-        raise DataError("figure: no scores; train with weights from neighbourhoods first")
+        raise DataError("figure: no scores; train a system that weights pairs first")
     if not all(np.isfinite(values).all() for values in every):
         raise NumericsError("figure: a score is not finite; train the run again")
     figure, places = panels(len(scores), 4.2 * len(scores))
@@ -367,7 +366,7 @@ class Gain:
 
 
 def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
-    """Gain of a measure against the deviation of its scores: a dot per data set, rings for the paper.
+    """Scatter plot: gain of a measure against the deviation of its scores, per data set; rings: the paper's.
 
     Args:
         gains: measured and published gains.
@@ -398,7 +397,7 @@ def gain_against_deviation(gains: Sequence[Gain]) -> Figure:
 
 
 def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
-    """Spread, entropy and drift of the weights by epoch.
+    """Curves: spread, entropy and drift of the weights by epoch.
 
     Args:
         history: logged values of each epoch, name → value.
@@ -408,7 +407,7 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
     """
     names = list(dict.fromkeys(name for epoch in history for name in epoch))
     if not names:
-        raise DataError("figure: the run logged nothing about weights; train a system that weights pairs")
+        raise DataError("figure: the run logged no statistics of weights; train a system that weights pairs")
     figure, places = panels(len(names), 3.6 * len(names), 2.9)
     for axes, name in zip(places, names, strict=True):
         there = [(place, epoch[name]) for place, epoch in enumerate(history) if name in epoch]
@@ -420,7 +419,7 @@ def training_of_weights(history: Sequence[Mapping[str, float]]) -> Figure:
 
 
 def sweep_picture(points: Sequence[Point], metric: str) -> Figure:
-    """Means over seeds, with a dot per seed, against the only numeric setting, or by name.
+    """Points of a sweep: mean over seeds, with a dot per seed, against the numeric setting, or by name.
 
     Args:
         points: points of one sweep.
@@ -481,7 +480,7 @@ class GalleryRow:
 
 
 def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]]) -> Figure:
-    """Attention weights of the words of texts, by system (Figure 7).
+    """Bars: attention weights of the words of texts, by system (Figure 7).
 
     Args:
         systems: name → words of each text with their weights, which sum to 1; the same texts for all.
@@ -490,7 +489,7 @@ def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]])
     """
     texts = next(iter(systems.values()), ())
     if not texts or not all(words for own in systems.values() for words in own):
-        raise DataError("figure: a text without words has no attention; leave it out")
+        raise DataError("figure: a text without words has no attention weights; leave it out")
     heights = [0.24 * len(words) + 0.5 for words in texts]
     figure = Figure(figsize=(5.2 * len(systems), sum(heights)), layout="constrained")
     grid = figure.subplots(len(texts), len(systems), squeeze=False, gridspec_kw={"height_ratios": heights})
@@ -507,24 +506,23 @@ def attention_bars(systems: Mapping[str, Sequence[Sequence[tuple[str, float]]]])
         axes.invert_yaxis()
         axes.spines[["top", "right"]].set_visible(False)
     for axes in grid[-1]:
-        axes.set_xlabel("attention (dotted: an even share)")
+        axes.set_xlabel("attention (dotted: uniform)")
     return figure
 
 
 def gallery(rows: Sequence[GalleryRow]) -> Figure:
     """Texts with their own picture and the best pictures of several systems; the true one is framed.
 
-    Source: Figures 1, 6, 9 and 10 of the paper.
-
-    Relations of text and picture are shown above in blue, as in the paper.
+    The relations between text and picture are shown above in blue, as in the paper.
 
     Args:
         rows: rows with the same systems.
     Raises:
         DataError: there are no rows.
+    Source: CMCM 2022, Figures 1, 6, 9 and 10; docs/methods/cmcm.md §6.
     """
     if not rows:
-        raise DataError("figure: no text to show; name one or measure a run first")
+        raise DataError("figure: no text to show; name one, or measure a run first")
     columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
     # The text has its own line across all columns, so that it does not widen the first column.
     heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
@@ -590,8 +588,8 @@ class Attended:
 def attention_maps(stories: Sequence[Attended]) -> Figure:
     """A heat map per story: rows are steps with their text, columns the steps they attend to.
 
-    Stories of at most twelve steps have the weights in the cells, in per cent. All stories share one colour
-    scale.
+    For stories of at most twelve steps, the cells also show the weights in per cent. All stories share one
+    colour scale.
 
     Args:
         stories: at least one.
@@ -600,8 +598,8 @@ def attention_maps(stories: Sequence[Attended]) -> Figure:
     Source: docs/methods/vrss.md §7.
     """
     if not stories or not all(story.steps for story in stories):
-        raise DataError("figure: no story, or one without steps, has no attention to draw; name another")
-    # placed manually, because a layout engine would vary the size of cells between stories
+        raise DataError("figure: no story, or one without steps; name a story with steps")
+    # placed manually, because a layout engine would give stories cells of different size
     heights = [_CELL_IN * len(story.steps) + _MARGIN_IN for story in stories]
     most = max(len(story.steps) for story in stories)
     wide, high = _LABEL_IN + _CELL_IN * most + _BAR_IN, sum(heights)

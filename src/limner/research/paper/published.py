@@ -1,7 +1,7 @@
 """The published tables, filled with the figures of measured runs.
 
-The TOML files in ``reference/`` have rows, controls, notes and the papers' figures. This module maps runs to
-rows and columns; `limner.research.paper.comparison` resamples and marks them.
+The TOML files in ``reference/`` hold rows, controls, notes and the papers' figures. This module maps runs to
+rows and columns; `limner.research.paper.comparison` resamples and marks the figures.
 """
 
 from __future__ import annotations
@@ -131,17 +131,17 @@ def build(
     """Build a published table with the figures of measured runs.
 
     Args:
-        name: cmcm-1 (CITE++, how often relations hold), cmcm-2 (the same of Clue), cmcm-4 (CITE++), cmcm-5
-            (Clue), cmcm-7 (per relation), cmcm-8 (predicted relations),
-            complementary-1 (settings and dispersion of the measures), complementary-2 (c-way accuracy of all
-            systems, with their ranks), complementary-3 (ablation of the weights), vrss-1 (steps of stories),
-            gsda-1 (the same with the coherence of found pictures) or limner-1 (limner's own model, step by
-            step, against the plain dual encoder).
-        runs: folder of measured runs; None shows only the published figures.
-        data: data set of the results; None uses the published one (for cmcm-7 both that were measured, and
-            for complementary-…, vrss-1, gsda-1 and limner-1 all). A note lists results that a table of CMCM
-            leaves out.
-        protocol: protocol of the pools; ``legacy`` exists for cmcm-4, cmcm-5 and cmcm-7 only.
+        name: cmcm-1 (frequency of relations in CITE++), cmcm-2 (the same for Clue), cmcm-4 (retrieval on
+            CITE++), cmcm-5 (retrieval on Clue), cmcm-7 (retrieval per relation), cmcm-8 (predicted
+            relations), complementary-1 (settings and dispersion of the measures), complementary-2 (c-way
+            accuracy of all systems, with their ranks), complementary-3 (ablation of the weights), vrss-1
+            (steps of stories), gsda-1 (the same with the coherence of retrieved pictures) or limner-1
+            (limner's own model against the plain dual encoder).
+        runs: folder of measured runs; if None, only published figures are shown.
+        data: data set of the results; None uses the published one (for cmcm-7 those of the two that were
+            measured; for complementary-…, vrss-1, gsda-1 and limner-1 all). A note lists results that a table
+            of CMCM does not show.
+        protocol: protocol of the pools; ``legacy`` only for cmcm-4, cmcm-5 and cmcm-7.
         resamples: number of resamples for intervals and comparisons.
         measured: runs in memory, instead of those in `runs`.
     Raises:
@@ -154,7 +154,7 @@ def build(
     if not isinstance(runs, str | os.PathLike | None):
         raise ConfigError(f"table: runs: {runs!r:.60} is of type {type(runs).__name__}; expected a path")
     if protocol == "legacy" and name not in LEGACY:
-        raise ConfigError(f"table: {name} has no legacy protocol, only {', '.join(LEGACY)} have")
+        raise ConfigError(f"table: {name} has no legacy protocol; only {', '.join(LEGACY)} have one")
     place = None if runs is None else Path(runs).expanduser()
     if name in FOLDERS:
         if measured is not None:
@@ -190,7 +190,7 @@ def passed_over(every: Iterable[About], sets: Sequence[str], protocol: str, *, a
         every: descriptions of all results.
         sets: data sets that are shown.
         protocol: protocol that is shown.
-        asked: data set that the user named; results on others then need no note.
+        asked: data set that the user named; results on others are then not mentioned.
     """
     others: Counter[tuple[str, ...]] = Counter()
     for one in every:
@@ -203,18 +203,18 @@ def passed_over(every: Iterable[About], sets: Sequence[str], protocol: str, *, a
         f"{counted(count, 'result')} on {data} ({' '.join(options)} shows {'it' if count == 1 else 'them'})"
         for (data, *options), count in sorted(others.items())
     ]
-    return f"Passed over: {'; '.join(each)}." if each else ""
+    return f"Not shown: {'; '.join(each)}." if each else ""
 
 
 def tables_of(
     name: str, results: Sequence[ResultFile], *, data: str | None = None, resamples: int = RESAMPLES
 ) -> list[Table]:
-    """Build the tables for a published table: one per data set and split, with related ones.
+    """Build the tables for a published table: one per data set and split, with supplementary ones.
 
     Args:
         name: see `build`; a table made from results.
         results: see `ResultFile.read_all`; validation results are ignored.
-        data: the only data set shown; None as in `build`.
+        data: the only data set to show; None as in `build`.
         resamples: number of resamples for intervals and comparisons.
     Raises:
         DataError: two runs were measured on different rows or with different features.
@@ -244,7 +244,7 @@ def shown_sets(name: str, results: Sequence[ResultFile], data: str | None) -> tu
 
 @dataclass(frozen=True)
 class Scene:
-    """The results on one part of one split, for one table.
+    """The results on one split of a data set, for one table.
 
     Attributes:
         name: name of the table.
@@ -284,7 +284,7 @@ class Scene:
         return tuple(reference()["relations"][self.data])
 
     def title(self, tail: str = "") -> str:
-        """Title of a table: its content and the source of its figures."""
+        """Title of a table: its content, data set and split."""
         title = str(reference()[self.name]["title"])
         if not self.published:
             title = title.partition(": ")[2].capitalize()
@@ -325,7 +325,7 @@ def _own_model(name: str, results: Sequence[ResultFile], data: str | None, resam
 
 
 def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked]:
-    """Queries and ranks of all pools of all runs; empty if the stage was not measured."""
+    """Queries and ranks of all pools of all runs, before or after refinement; empty if not measured."""
     return [
         (np.array(pool.queries, dtype=np.int64), np.array(ranks, dtype=np.float64))
         for run in runs
@@ -336,7 +336,7 @@ def pools_of(runs: Sequence[Result], stage: Stage, *, full: bool) -> list[Ranked
 
 def _chosen(run: Result, *, full: bool) -> tuple[PoolRanks, ...]:
     """The full gallery or the sampled pools of a run, or their counterparts in the legacy protocol."""
-    if run.first is not None:  # the release used the first rows as its pool, and samples as its full set
+    if run.first is not None:  # the release uses the first rows as its pool, and samples as its full set
         return run.drawn if full else (run.first,)
     if not full:
         return run.drawn
@@ -360,9 +360,9 @@ def _retrieval(scene: Scene) -> list[Table]:
 
 
 def _ranked(scene: Scene, *, full: bool) -> Table:
-    """Ranks before and after refinement on the same pools, compared with the control's unrefined figures."""
+    """Ranks before and after refinement on the same pools, compared with the control before refinement."""
     cohort, entries, entry = scene.cohort, scene.rows, reference()[scene.name]
-    if not scene.published:  # figures of another data set are no reference, and missing rows are no gaps
+    if not scene.published:  # figures of another data set are not comparable, and missing rows are not gaps
         models = (*reference()["models"], scene.control)
         entries = {n: {} for n in models if cohort.runs(n) or n == scene.control}
     known = {*entries, *(one.get("alias") for one in entries.values())}
@@ -392,7 +392,7 @@ def _ranked(scene: Scene, *, full: bool) -> Table:
     figures = {name: [one for stage in stages for one in ranked(name, stage)] for name in rows}
     theirs = figures[scene.control][: len(METRICS)] * len(stages)
     blocks: list[str] = list(stages)
-    if refines:  # same queries and pools, so the difference is paired
+    if refines:  # on the same queries and pools, so the difference is paired
         blocks += ["refined minus plain"]
         for own in figures.values():
             own += [difference(one, other) for one, other in zip(own[len(METRICS) :], own, strict=False)]
@@ -431,7 +431,7 @@ def _spread(run: Result, stage: Stage) -> float:
 
 
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
-    """Note on the release's files: ranking only by predicted relations, on its pools."""
+    """Note on the release's files: ranks only by confidence in the relations, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
     words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]
@@ -486,7 +486,7 @@ def _per_relation(scene: Scene) -> list[Table]:
 
 
 def _majority(cohort: Cohort[Result], relation: str) -> NDArray[np.bool_]:
-    """(N,) whether the majority of annotations of each row's pair has the relation; a tie counts as yes."""
+    """(N,) whether the majority of the annotations of each row's pair has the relation; ties count as yes."""
     result = next(iter(cohort.systems.values()))[0]
     pairs, stated = np.array(result.pairs), np.array(result.labels[relation])
     positives, sizes = np.bincount(pairs, stated), np.bincount(pairs)
@@ -710,7 +710,7 @@ def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
 def _contrasts(found: Sequence[Questions], where: str, resamples: int) -> Table:
     """The paper's claims as paired differences in accuracy (mean of both directions).
 
-    Additional rows test whether the weights help, or only the form of the loss.
+    Further rows test whether the weights help, or only the form of the loss.
     """
     entry = reference()["complementary-2"]
     published = entry["rows"]
@@ -794,7 +794,7 @@ def _size(found: Sequence[Questions]) -> tuple[int, int]:
 
 
 def _others(found: Sequence[Questions], published: Mapping[str, Any]) -> list[str]:
-    """Systems that are in no published row and no row of the ablation, in order of appearance."""
+    """Systems in neither a published row nor a row of the ablation, in order of appearance."""
     ablation = {name for row in reference()["complementary-3"]["rows"].values() for name in row["runs"]}
     names = dict.fromkeys(name for one in found for name in one.systems)
     return [name for name in names if name not in {*published, *ablation} and not _variant(name)]
@@ -875,7 +875,7 @@ def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | N
 
 @dataclass(frozen=True)
 class _Step:
-    """One column of a table of stories: heading, measure, and whether the paper has it."""
+    """One column of a table of stories: heading, measure, format, and whether the paper has it."""
 
     block: str
     name: str
@@ -924,7 +924,7 @@ def _stories(name: str, results: Sequence[ResultFile], data: str | None, resampl
 def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamples: int) -> Iterator[Table]:
     by_seed = sorted(results, key=lambda one: one.about.seed)
     cohort = Cohort.of(f"{name} ({where})", by_seed, lambda result: result.stories, "steps")
-    first = results[0]
+    first, usual = results[0], reference()["judge"]
     for result in results:
         if result.features != first.features:
             raise DataError(
@@ -933,8 +933,8 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
             )
         if _judge(result) != _judge(first):
             raise DataError(
-                f"{name} ({where}): VSR of {result.about.system} asks {_judge(result)}, that of"
-                f" {first.about.system} {_judge(first)}; measure both with one --judge"
+                f"{name} ({where}): VSR of {result.about.system} is judged by {_judge(result) or usual}, that"
+                f" of {first.about.system} by {_judge(first) or usual}; measure both with one --judge"
             )
     for decoding in reference()["decodings"]:
         yield _story_table(name, where, cohort, decoding, resamples)
@@ -950,7 +950,7 @@ def _of_one_set(name: str, results: Sequence[SequenceResult], where: str, resamp
 
 
 def _judge(result: SequenceResult) -> str:
-    """Model of pictures used for VSR; "" if not measured, or for the linear model described in the notes."""
+    """Picture classifier used for VSR; "" if not measured, or for the linear one described in the notes."""
     usual: str = reference()["judge"]
     return "" if result.judge == usual else result.judge
 
@@ -968,7 +968,7 @@ def _story_table(
     """All systems, averaged over seeds with intervals by story, compared with the control."""
     entry, control = reference()[name], _control(name, cohort.systems)
     rows = []
-    for one in entry["rows"]:  # the paper's rows, each followed by its other presets, then all others
+    for one in entry["rows"]:  # the paper's rows, each followed by its other presets; then all others
         rows += [one, *(system for system in cohort.systems if system.startswith(f"{one} ["))]
     rows += [one for one in cohort.systems if one not in rows]
 
@@ -979,7 +979,7 @@ def _story_table(
         runs = cohort.runs(system)
         found = [_values(step.measure, run, decoding) for run in runs]
         there = [values for values in found if values is not None]
-        # a mean of fewer seeds is not comparable
+        # a mean over fewer seeds is not comparable
         whole, foreign = bool(there) and len(there) == len(found), step.name in entry.get("foreign", ())
         applies = (whole or not runs) and not foreign
         if step.kind == "rank":
@@ -1032,15 +1032,15 @@ def _story_seeds(name: str, where: str, cohort: Cohort[SequenceResult], decoding
 
 
 def _story_notes(name: str, results: Sequence[SequenceResult], decoding: Decoding) -> list[str]:
-    """Notes: sizes, random baselines, and how pictures were chosen."""
+    """Notes on sizes, random baselines, features and decoding."""
     found, notes = list[str](), reference()["notes"]
     for first in results[:1]:
         found.append(
             f"{counted(len(first.ids), 'step')} of {counted(len(set(first.stories)), 'story')},"
-            f" {counted(first.pictures, 'different picture')}."
+            f" {counted(first.pictures, 'distinct picture')}."
         )
         if name == "vrss-1":
-            found += [f"VSR asks {_judge(first)}, in place of the linear model."] if _judge(first) else []
+            found += [f"VSR: judged by {_judge(first)} instead of the linear model."] if _judge(first) else []
             cuts = "/".join(str(k) for k in CUTS)
             for label, level in first.levels.items():
                 both = (level.random, level.gold)
@@ -1054,14 +1054,14 @@ def _story_notes(name: str, results: Sequence[SequenceResult], decoding: Decodin
             alike = [one.gold_coherence for one in results if one.gold_coherence is not None]
             found += [f"Coherence of the right pictures: {one:.2f}." for one in alike[:1]]
         if first.features:
-            found.append(f"What pictures look like is asked of {first.features}.")
+            found.append(f"Picture features: {first.features}.")
     return [*found, *([notes[decoding]] if decoding in notes else [])]
 
 
 def _caption_table(
     where: str, cohort: Cohort[SequenceResult], generated: Mapping[str, Sequence[Captions]], resamples: int
 ) -> Table:
-    """One row per system whose runs all generate stories, averaged over seeds."""
+    """Captions: one row per system whose runs all have a captioner, averaged over seeds."""
     control, notes = _control("gsda-1", generated), reference()["notes"]
     # perplexities are comparable only for equal tokens
     every = [one for some in generated.values() for one in some]
@@ -1135,4 +1135,4 @@ _READ: Mapping[str, Sequence[type[ResultFile]]] = {
     "ablation": (ChoiceResult,),
     "steps": (SequenceResult,),
 }
-"""Kinds of results that a form of table needs, other than ranks."""
+"""Form of a table → kinds of results that it needs, if not ranks."""

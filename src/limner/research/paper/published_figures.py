@@ -34,7 +34,7 @@ from limner.research.training.checkpoint import HISTORY
 
 FEWEST_POINTS = 8
 SPLITS = ("released", "grouped", "random")
-"""Preferred data sets and splits, the published ones first."""
+"""Splits in order of preference, the published one first."""
 
 
 def draw_figure(
@@ -60,12 +60,12 @@ def draw_figure(
         to: file to write.
         runs: folder of measured runs.
         run: folders of the runs to show.
-        texts: texts to show; by default chosen by a rule.
+        texts: texts to show; by default chosen by rule.
         pictures: ids of test pairs whose pictures are queries.
         relations: relations that the texts must have.
         weights: weights of the backbone, if features must be extracted.
-        data: data set of the results; None uses the measured one, of several Clue, then CITE++.
-        split: its split; None uses the measured one, of several the released one.
+        data: data set of the results; None uses the one that was measured, preferring Clue, then CITE++.
+        split: its split; None uses the one that was measured, preferring the released one.
         row: row of the tables, for curves.
         count: number of texts, stories, pairs or steps, if none are named.
         resamples: number of resamples per interval.
@@ -76,12 +76,12 @@ def draw_figure(
 
     def one() -> Path:
         if len(run) != 1:
-            raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass --run FOLDER")
+            raise ConfigError(f"figure: {name} shows one run, found {len(run)}; pass one --run FOLDER")
         return run[0]
 
     def several() -> Sequence[Path]:
         if not run:
-            raise ConfigError(f"figure: {name}: no run is named; pass --run FOLDER once per run")
+            raise ConfigError(f"figure: {name}: no run given; pass --run FOLDER once per run")
         return run
 
     def measured() -> Path:
@@ -100,7 +100,7 @@ def draw_figure(
             there = sorted({f"{r.about.data} ({r.about.split} split)" for r in every})
             asked = f" on {own or 'any data set'} ({part or 'any'} split)"
             raise DataError(
-                f"figure: no result{asked} below {runs}, found {', '.join(there) or 'none at all'};"
+                f"figure: no result{asked} below {runs}, found {', '.join(there) or 'none'};"
                 " run 'limner measure' first, or name one of these with --data and --split"
             )
         return found
@@ -143,10 +143,10 @@ def draw_figure(
 
 
 def _scatter(to: Path, run: Path) -> None:
-    result = Result.read_part(run, "val")  # for choosing a threshold, so only validation rows are shown
+    result = Result.read_part(run, "val")  # thresholds are chosen on validation, so only its rows are shown
     full = result.full
     if full is None or not full.gaps:
-        raise DataError(f"{run}: its result holds no ranks against all pictures; measure the run again")
+        raise DataError(f"{run}: its result has no ranks among all pictures; measure the run again")
     threshold = float(result.about.refinement.get("threshold", np.inf))
     plots.write(to, plots.rank_against_gap, np.array(full.plain), np.array(full.gaps), threshold)
 
@@ -164,7 +164,7 @@ def _bars(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 
 def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples: int) -> None:
-    """Median rank of one row against λ_cls or the length of texts, for runs that differ in nothing else.
+    """Curve: median rank of one row against λ_cls or the text length, for runs that differ in nothing else.
 
     Raises:
         DataError: there is no run of the row, or runs differ in other settings than that and the seed.
@@ -184,7 +184,7 @@ def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples:
         if differs:
             raise DataError(
                 f"figure: runs of {row} differ in {differs[0]} ({first.get(differs[0])} and"
-                f" {other.get(differs[0])}); give a folder of runs that differ in {setting} alone"
+                f" {other.get(differs[0])}); give a folder of runs that differ only in {setting}"
             )
     points = [
         (value, *median)
@@ -196,7 +196,7 @@ def _curve(to: Path, every: Sequence[Result], row: str, setting: str, resamples:
     published = curves["lambda" if table == "loss" else "length"] if data == "cite++" else []
     if data == "clue" and table == "data":
         published = curves["length_clue"]
-    label = "words of a text" if table == "data" else "weight of the relation loss, λ"
+    label = "words per text" if table == "data" else "weight of the relation loss, λ"
     plots.write(to, plots.setting_curve, label, points, published)
 
 
@@ -214,7 +214,7 @@ def _median(some: Sequence[Result], resamples: int) -> tuple[float, float, float
 
 
 def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
-    """Median rank of each CMCM_c against the entropy of its relation."""
+    """Plot the median rank of each CMCM_c against the entropy of its relation."""
     by_relation: dict[str, list[Result]] = {}
     for result in found:
         if result.about.system.startswith("CMCM_") and len(result.probabilities) == 1 and result.pools:
@@ -229,7 +229,7 @@ def _entropy(to: Path, found: Sequence[Result], resamples: int) -> None:
 
 
 def _attention(to: Path, runs: Sequence[Path], texts: Sequence[str], count: int) -> None:
-    """Attention of one or several runs over the words of texts."""
+    """Plot the attention weights of one or several runs over the words of texts."""
     opened = [Run.open(run) for run in runs]
     chosen = list(texts)
     if not chosen:
@@ -252,13 +252,13 @@ def _gallery(
     each: bool = False,
     most: int = TOP,
 ) -> None:
-    """The best pictures of several runs for the same texts, after refinement if a run refines.
+    """Draw the best pictures of several runs for the same texts, after refinement if a run refines.
 
     Args:
         to: file to write.
         runs: runs measured on one split.
         ids: ids of test pairs; by default texts for which the runs differ.
-        relations: relations of which chosen texts have one; all of the data set with `each`.
+        relations: chosen texts have one of these relations; with `each`, all relations of the data set.
         count: number of texts, per relation if relations are given.
         each: whether to show a text for each relation of the data set.
         most: number of pictures per run.
@@ -275,7 +275,7 @@ def _gallery(
     for relation in relations:
         if relation not in first.labels:
             raise ConfigError(f"figure: {unknown('relation', relation, first.labels)}")
-    # texts for which the systems differ come first: a rule, not a choice by hand
+    # texts for which the systems differ come first: chosen by rule, not by hand
     telling = sorted(places.values(), key=lambda row: len({top[row] for top in tops}) == 1)
     wanted = list(relations) or (list(first.labels) if each else [])
     rows = [row for one in wanted for row in [row for row in telling if first.labels[one][row]][:count]]
@@ -307,8 +307,8 @@ def _feature_maps(to: Path, runs: Sequence[Path], weights: Path | None, most: in
         features, described, _ = fixed_features(pictures, ids)
         if features is None or len(ids) < FEWEST_POINTS:
             raise DataError(
-                f"figure: {run}: {counted(len(ids), 'test picture')} with stored features; needed are"
-                f" {FEWEST_POINTS}, of a run whose backbone was not trained along"
+                f"figure: {run}: {counted(len(ids), 'test picture')}; expected at least {FEWEST_POINTS} with"
+                " stored features, from a run with a frozen backbone"
             )
         stories = {pair.image_id: pair.seq for pair in reversed(data.split("test"))}
         shown[f"{described}, {counted(len(ids), 'picture')}"] = (features, [stories[one] for one in ids])
@@ -341,7 +341,7 @@ def draw_attention(to: Path, run: Path, stories: Sequence[str], count: int) -> N
         made = opened.model.story(texts) if isinstance(opened.model, Vrss) else None
         if made is None or made.attention is None:
             raise ConfigError(
-                f"figure: {opened.name} does not attend to the steps of a story; name a run"
+                f"figure: {opened.name} has no attention over the steps of a story; name a run"
                 " of VRSS trained with --set model.context=true"
             )
         shown.append(plots.Attended(name, texts, made.attention[0].float().cpu().numpy()))
@@ -352,7 +352,7 @@ LOGGED = "weights/"
 
 
 def draw_agreement(run: Path, to: Path) -> None:
-    """Draw one measure against the other, with Spearman's correlation.
+    """Plot one measure against the other, with Spearman's correlation.
 
     Args:
         run: folder of a run that weights its pairs.
@@ -363,8 +363,8 @@ def draw_agreement(run: Path, to: Path) -> None:
     measures = read_pair_scores(run).measures()
     if len(measures) != 2 or len({tuple(part) for part in measures.values()}) != 1:
         raise DataError(
-            f"{run}: its scores are of {', '.join(measures) or 'nothing'}; agreement needs both measures"
-            " of the same modalities"
+            f"{run}: has scores of {', '.join(measures) or 'no measure'}; expected both measures of the same"
+            " modalities"
         )
     # Υ combines the modalities of a pair, so the measures are compared by their mean over modalities
     names = sorted(measures, reverse=True)
@@ -373,7 +373,7 @@ def draw_agreement(run: Path, to: Path) -> None:
 
 
 def draw_gains(runs: Path, split: str, to: Path) -> None:
-    """Draw the gain of each measure against the deviation of its scores, over data sets.
+    """Plot the gain of each measure against the deviation of its scores, over data sets.
 
     Args:
         runs: folder of measured runs, with pair scores.
@@ -392,7 +392,7 @@ def draw_gains(runs: Path, split: str, to: Path) -> None:
 
 
 def _gains(runs: Path, split: str) -> list[plots.Gain]:
-    """One gain per data set, number of options and measure for which PVSE was measured too."""
+    """One gain per measure, data set and number of options for which PVSE was measured too."""
     deviations: dict[tuple[str, str], list[float]] = {}
     for file in sorted(runs.glob(f"**/{SCORES_FILE}")):
         answered = sorted((file.parent / ChoiceResult.FOLDER).glob("*way.json"))

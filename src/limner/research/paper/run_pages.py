@@ -34,7 +34,7 @@ class Pictures:
     """Pictures of a run's data set by pair id, uncropped."""
 
     def __init__(self, data: "PairSet", rows: "PictureRows") -> None:
-        """Take the pairs, and the pixels of drawn pictures, which have no files."""
+        """Use these pairs, and the pixels of generated pictures, which have no files."""
         self._pairs, self._rows = {pair.id: pair for pair in data.pairs}, rows
 
     def __call__(self, name: str) -> Image.Image:
@@ -47,7 +47,7 @@ class Pictures:
         return found if isinstance(found, Image.Image) else shown_picture(found, PICTURE_SIDE_PX)
 
     def source(self, name: str) -> Path | Image.Image:
-        """The file of the picture, or the picture itself if it is drawn."""
+        """The file of the picture, or the picture itself if it was generated."""
         if not isinstance(self._rows, ArrayRows):
             return Path(self._pairs[name].image)
         values = self._rows.take(self._rows.places([self._pairs[name].image_id]))[0]
@@ -88,7 +88,7 @@ FIRST = 10
 
 
 def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
-    """Write a page of steps for which one run is better, the other is, or neither, as in the paper.
+    """Write a page of steps in three groups, as in the paper: one run is better, the other is, or neither.
 
     A run is better if it ranks the step's own picture higher and among the first ten.
 
@@ -99,7 +99,8 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
     Raises:
         ConfigError: there are not two runs.
         DataError: a run was not measured, or on other steps.
-    Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks judge, not people.
+    Source: VRSS 2020, Figs. 3 to 5; docs/methods/vrss.md §7. Departs: ranks decide which run is better,
+    not people.
     """
     if len(runs) != 2:
         raise ConfigError(
@@ -117,9 +118,9 @@ def write_galleries(runs: Sequence[Path], to: Path, count: int) -> None:
             yield _row(name, result, step, picture)
 
     note = (
-        f"A run is better for a step where it ranks the step's own picture higher and among the first {FIRST}"
-        f" of {one.pictures}. Steps are spread evenly over each group. For every step its own picture, then"
-        " the best five of every run; green is its own."
+        f"A run is better for a step if it ranks the step's own picture higher and among the first {FIRST} of"
+        f" {one.pictures}. Steps are taken at regular intervals from each group. Shown are the step's own"
+        " picture, then the top five of each run; green marks the step's own picture."
     )
     groups = in_parts(parted(one, other, names), counted(len(one.ids), "step"), count, shown)
     write_page(to, "examples", f"{names[0]} and {names[1]} on {one.about.data}", note, groups=groups)
@@ -143,7 +144,7 @@ def _measured_alike(
     texts, picture = open_pictures(runs[0])
     lost = [name for name in first.ids if name not in texts]
     if lost:
-        raise DataError(f"{runs[0]}: its data set has no pair {lost[0]!r} any more; measure the run again")
+        raise DataError(f"{runs[0]}: its data set no longer has pair {lost[0]!r}; measure the run again")
     return results, texts, picture
 
 
@@ -162,7 +163,7 @@ def parted(one: SequenceResult, other: SequenceResult, names: Sequence[str]) -> 
 def _row(name: str, result: SequenceResult, step: int, picture: Pictures) -> Group:
     found, own = result.found["steps"], result.ids[step]
     shown = [Example(picture(top), "", right=picture.same(top, own)) for top in found.top[step]]
-    return Group(f"{name}: its own at place {found.own[step]:g}", shown, level=3)
+    return Group(f"{name}: own picture at rank {found.own[step]:g}", shown, level=3)
 
 
 def names_of(runs: Sequence[Path], results: Sequence[SequenceResult]) -> list[str]:
@@ -188,8 +189,8 @@ class StripPicture:
     Attributes:
         picture: the picture, shown whole.
         text: text of its pair.
-        mark: whether it is the step's own, another of the story, or neither; none in the row of true
-            pictures.
+        mark: whether it is the step's own picture (right), another one of the story, or neither (wrong);
+            ``true`` in the row of true pictures.
         fact: line below it.
     """
 
@@ -228,7 +229,7 @@ def write_story_strips(
     Args:
         runs: folders of runs measured on the stories of one split.
         to: the .html file to write.
-        names: names of stories; by default at regular intervals.
+        names: names of stories; by default taken at regular intervals.
         count: number of stories if none is named.
         part: part of the split.
     Raises:
@@ -260,9 +261,9 @@ def write_story_strips(
             yield Strips(story, part, [texts[first.ids[row]] for row in shown], [*found, (TRUTH, true)])
 
     note = (
-        f"The first of {counted(first.pictures, f'{called} picture')} for every step by itself."
-        " Green: the step's own; dashed: another one of its story."
-        " Stories that nobody named are spread evenly over all."
+        f"The top one of {counted(first.pictures, f'{called} picture')}, with each step ranked on its own."
+        " Green: the step's own picture; dashed: another picture of its story."
+        " Stories are taken at regular intervals, unless they were named."
     )
     write_page(to, "strips", f"Stories of {first.about.data}", note, stories=stories())
 
@@ -274,23 +275,23 @@ def _found(
     texts: dict[str, str],
     picture: Pictures,
 ) -> StripPicture:
-    """The top picture of a step, and the rank of its own."""
+    """The top picture of a step, and the rank of the step's own picture."""
     steps = result.found["steps"]
     top = steps.top[row][0]
     mark: Mark = "wrong"
-    fact = f"its own at place {steps.own[row]:g}"
+    fact = f"own picture at rank {steps.own[row]:g}"
     if picture.same(top, result.ids[row]) or steps.own[row] == 1:
-        mark, fact = "right", "its own" if steps.own[row] == 1 else "its own, tied"
+        mark, fact = "right", "own picture" if steps.own[row] == 1 else "own picture, tied"
     elif any(picture.same(top, result.ids[other]) for other in story):
-        mark, fact = "story", f"of this story; {fact}"
+        mark, fact = "story", f"from this story; {fact}"
     return StripPicture(picture(top), texts[top], mark, fact)
 
 
 WORDS = ("justice", "patriotism")
 TOP = 5
 _FOUND = (
-    "The best five of the test part for every query, by every run; green is what belongs to the query."
-    " Queries that nobody named are the first of the test part, whatever is found for them."
+    "The top five of the test part for each query and run; green marks what belongs to the query."
+    " Unless queries were named, they are the first of the test part, chosen without looking at the results."
 )
 
 
@@ -334,7 +335,7 @@ def write_found(
         if not ranked:
             pairs, picture = own, Pictures(data, rows)
         elif [pair.id for pair in own] != [pair.id for pair in pairs]:
-            raise DataError(f"figure: {run} has a different test part from {runs[0]}; name runs of one split")
+            raise DataError(f"figure: {run} and {runs[0]} have different test parts; name runs of one split")
         encoded, images, columns = vectors(opened.model, rows, rows_of(own, rows, ()), opened.can)
         ranked.append(_Ranked(opened.name, opened.model, encoded, images[columns]))
     asked = list(texts) or [*WORDS, *(pair.id for pair in pairs[:count])]
@@ -354,7 +355,7 @@ def write_found(
             yield Group("Picture", (), lead=Example(picture(name), ""))
             yield from (_texts(one, places[name], pairs) for one in ranked)
 
-    write_page(to, "examples", "Found for texts, words and pictures", _FOUND, groups=groups())
+    write_page(to, "examples", "Retrieved for texts, words and pictures", _FOUND, groups=groups())
 
 
 def _pictures(
@@ -371,7 +372,7 @@ def _pictures(
         )
         for place in best_of(scores, [pair.image_id for pair in pairs])
     ]
-    known = "" if knows(one.model, text) else ": none of these words was in its training texts"
+    known = "" if knows(one.model, text) else ": no word of this query is in its vocabulary"
     return Group(one.name + known, found, level=3)
 
 
@@ -410,9 +411,9 @@ def best_of(scores: "FloatArray", names: Sequence[str]) -> list[int]:
 
 
 _WEIGHTS = (
-    "Training pairs in order of weight; of pairs with equal text and picture the first. The weight is what a"
-    " pair would have if all training pairs were one batch, as a multiple of an even share; scores are mean"
-    " cosines of its neighbourhood, before Γ."
+    "Training pairs by weight; of pairs with equal text and picture, the first. The weight is the one that a"
+    " pair would have if all training pairs were one batch, as a multiple of the uniform weight; scores are"
+    " mean cosines of its neighbourhood, before Γ."
 )
 
 
@@ -433,7 +434,7 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
     absent = [name for name in scores.ids if name not in texts]
     if absent:
         raise DataError(
-            f"{run}: its data set has no pair {absent[0]!r} any more ({len(absent)} of {len(scores.ids)});"
+            f"{run}: its data set no longer has pair {absent[0]!r} ({len(absent)} of {len(scores.ids)});"
             " train the run again"
         )
 
@@ -450,13 +451,13 @@ def write_weighted_pairs(run: Path, to: Path, count: int) -> None:
                 found = []
                 for place in chosen:
                     among = ", ".join(f"{side}s {values[place]:.3f}" for side, values in sides.items())
-                    facts = (f"weight × {weights[place]:.3g}", f"among {among}".replace("-", "−"))
+                    facts = (f"weight × {weights[place]:.3g}", f"scores: {among}".replace("-", "−"))
                     name = scores.ids[place]
                     found.append(Example(picture(name), texts[name], facts))
                 yield Group(f"{measure}: {end} weights", found)
 
     named = Path(config.data.annotations).name or config.data.set
-    title = f"{config.row or config.system} on {named}: pairs that weigh most and least"
+    title = f"{config.row or config.system} on {named}: pairs with the highest and lowest weights"
     write_page(to, "examples", title, _WEIGHTS, groups=groups())
 
 

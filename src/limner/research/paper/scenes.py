@@ -1,6 +1,6 @@
-"""A page of scene graphs drawn on their pictures: boxes, labels, and lines for relations.
+"""An HTML page of scene graphs drawn on their pictures: boxes, labels, and lines for relations.
 
-Everything drawn is also listed as text below the picture.
+The page also lists each graph as text.
 """
 
 import os
@@ -24,7 +24,7 @@ UNITS = 1000.0
 COLOURS = 8
 MOST_LINES = 6
 _TEXT = 36.0
-# approximate widths of characters relative to the text size; the page stretches text to fit
+# approximate widths of characters, relative to the text size; the page scales the text to fit
 _NARROW, _WIDE, _USUAL = 0.36, 0.92, 0.64
 _PAD = 9.0
 
@@ -177,7 +177,7 @@ def drawn(scene: ShownScene) -> Drawing:
 def alt(graph: SceneGraph) -> str:
     """Alt text: the graph as a sentence."""
     if graph.empty:
-        return "picture in which nothing was found"
+        return "picture without detected objects"
     words = ", ".join(thing.label for thing in graph.objects)
     return f"picture with {words}"
 
@@ -264,5 +264,7 @@ def write_scene_page(graphs: Path, files: Mapping[str, bytes], out: Path, most: 
             path = files[graph.image]
             yield ShownScene(shown_picture(path, _SIDE_PX), graph, display(os.path.relpath(path, above)))
 
-    sample = f"{len(shown):,} of {counted(count, 'picture')}, spread evenly." if len(shown) < count else ""
+    sample = (
+        f"{len(shown):,} of {counted(count, 'picture')}, at regular intervals." if len(shown) < count else ""
+    )
     write_scenes(out, "Scene graphs", " ".join(part for part in (sample, found_by) if part), chosen())

@@ -26,7 +26,7 @@ SPREAD = ("μσ", "μ", "σ")
 
 
 def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Table:
-    """Frequency of each relation in the training part, including validation, by kind of split.
+    """Share of training pairs (including validation) that have each relation, by kind of split.
 
     Args:
         name: cmcm-1 (CITE++) or cmcm-2 (Clue).
@@ -48,10 +48,10 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
     except (ConfigError, MissingError) as error:
         if data is not None:
             raise
-        notes.append(f"Not counted: {error}.")
+        notes.append(f"Data set not read: {error}.")
     else:
         if not read.relations:
-            raise DataError(f"table: {chosen} has no relations; name a set that has, see 'limner data sets'")
+            raise DataError(f"table: {chosen} has no relations; name a set with them, see 'limner data sets'")
         relations = read.relations
         stated = any(pair.split == "test" for pair in read.pairs)
         kinds: Sequence[SplitKind] = ("released", "grouped") if stated else ("grouped",)
@@ -59,7 +59,7 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
             every = split_pairs(read, kind).pairs
             parts[f"{kind} split"] = [pair for pair in every if pair.split != "test"]
         notes += [
-            f"{kind}: {counted(len(pairs), 'training pair')}, those of validation among them."
+            f"{kind}: {counted(len(pairs), 'training pair')}, including validation."
             for kind, pairs in parts.items()
         ]
     rows = []
@@ -80,15 +80,16 @@ def rates(name: str, data: str | None = None, resamples: int = RESAMPLES) -> Tab
 
 
 def dispersion(runs: Path | None, data: str | None = None) -> Table:
-    """Settings of the data sets of complementary samples, and the dispersion of its two measures.
+    """Settings of complementary samples per data set, and the dispersion of its two measures.
 
     One row per data set, split and system with weights. Mean and deviation are of the raw scores (before Γ)
     of both modalities over all training pairs, as used for the factors of COMBINED-STATS; averaged over
     seeds. The outer factors come from sweeps on validation; no test rows are used.
 
     Args:
-        runs: folder of measured runs and of sweeps of the factors; None shows only the paper's figures.
-        data: the only data set shown; None shows all.
+        runs: folder of measured runs and of sweeps of the factors; if None, only the paper's figures are
+            shown.
+        data: the only data set to show; None for all.
     Raises:
         MissingError: the folder does not exist.
         DataError: a run has pair scores but was not measured.
@@ -146,7 +147,7 @@ def _about(run: Path) -> About:
     for kind in (Result, ChoiceResult):
         for path in sorted((run / kind.FOLDER).glob("*.json")):
             return kind.read(path).about
-    raise DataError(f"{run}: stored pair scores but was not measured; run 'limner measure {run}' first")
+    raise DataError(f"{run}: has pair scores but no result; run 'limner measure {run}' first")
 
 
 def _published(data: str) -> dict[str, float]:

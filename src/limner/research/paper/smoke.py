@@ -1,4 +1,4 @@
-"""Tiny runs on drawn pictures that test the whole pipeline; their figures are meaningless."""
+"""Tiny runs on generated pictures that test the whole pipeline; their figures are meaningless."""
 
 import tomllib
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""Sweeps: grid search over settings, selected by validation figures.
+"""Sweeps: grid search over settings, selected on validation.
 
-Settings are selected by the mean over seeds; the spread between seeds is reported, so that differences within
-the noise can be recognised.
+Settings are selected by the mean over seeds; the deviation between seeds is reported, so that differences
+within the noise can be recognised.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Point(Record):
         settings: key → value as text, for the varied settings, without the seed.
         seed: seed of training.
         epoch: best epoch, from 0.
-        validation: metric → figure at that epoch.
+        validation: metric → value at that epoch.
         about: description of the run; None in older files.
     """
 
@@ -73,7 +73,7 @@ def name_of(settings: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """Settings that vary together.
+    """An axis of the grid: settings that vary together.
 
     Attributes:
         keys: keys of the settings, at least one.
@@ -119,7 +119,7 @@ def grid(axes: Sequence[Axis]) -> list[dict[str, str]]:
     """
     keys = [key for axis in axes for key in axis.keys]
     if not keys:
-        raise ConfigError("sweep: nothing to vary; pass --over key=value,value")
+        raise ConfigError("sweep: no setting to vary; pass --over key=value,value")
     twice = sorted({key for key in keys if keys.count(key) > 1})
     if twice:
         raise ConfigError(f"sweep: {twice[0]} is varied twice; name each key once")
@@ -145,7 +145,7 @@ def sweep(
     report: Callable[[str, bool], None] = lambda name, done: None,
     progress: Callable[[], AbstractContextManager[Progress]] = lambda: nullcontext(lambda news: None),
 ) -> Iterator[Point]:
-    """Train each combination with each seed, in separate folders; finished runs are read.
+    """Train each combination with each seed, each in its own folder; finished runs are read instead.
 
     Args:
         config: settings file.
@@ -157,7 +157,7 @@ def sweep(
         smoke: see `limner.research.runs.train.train`.
         weights: see `limner.research.runs.train.train`.
         device: torch device.
-        metric: validation figure for selection; "" for loop.metric.
+        metric: validation metric that selects; "" for loop.metric.
         report: called with the name of each run, and whether it was already finished.
         progress: context manager that gives the progress callback of a run.
     Yields:
@@ -177,7 +177,7 @@ def sweep(
             figures = measured(read.loop.metric, can)
             if metric and metric not in figures:
                 raise ConfigError(
-                    f"sweep: these trainings measure no {metric!r} on validation, only {', '.join(figures)};"
+                    f"sweep: these runs do not measure {metric!r} on validation, only {', '.join(figures)};"
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
             whole = shrunk(read, weights) if smoke else read
@@ -216,7 +216,7 @@ def read_point(file: Path) -> Done:
         return Done.model_validate_json(unseal(file.read_bytes(), file, "remove its folder"))
     except ValidationError as error:
         raise DataError(
-            f"{file}: not a finished training of a sweep ({error.errors()[0]['msg']}); remove its folder"
+            f"{file}: not a finished run of a sweep ({error.errors()[0]['msg']}); remove its folder"
         ) from error
 
 
@@ -239,13 +239,13 @@ def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:
         DataError: there are no points, a point lacks the metric, or a figure is NaN.
     """
     if not points:
-        raise DataError("sweep: no finished training; run the sweep first")
+        raise DataError("sweep: no finished run; run the sweep first")
     found: dict[str, list[float]] = {}
     for point in points:
         value = point.validation.get(metric, math.nan)
         if math.isnan(value):
             raise DataError(
-                f"sweep: {point.name} (seed {point.seed}) has no validation figure {metric!r};"
+                f"sweep: {point.name} (seed {point.seed}) has no validation metric {metric!r};"
                 f" it has {', '.join(point.validation) or 'none'}"
             )
         found.setdefault(point.name, []).append(value)
@@ -253,7 +253,7 @@ def by_setting(points: Sequence[Point], metric: str) -> dict[str, list[float]]:
 
 
 def best(points: Sequence[Point], metric: str, *, maximise: bool) -> Mapping[str, str]:
-    """The settings with the best mean over seeds; the first of equal ones.
+    """The settings with the best mean over seeds; of equally good ones, the first.
 
     Args:
         points: points of one sweep.
@@ -302,13 +302,13 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
             )
         )
     means = [row.cells[0].value for row in rows if row.cells[0].value is not None]
-    note = f"Validation rows only, at each training's best epoch by {metric}."
+    note = f"Validation rows only, at each run's best epoch by {metric}."
     if len(means) > 1:
         spread_note = Cell(value=statistics.stdev(means), kind=kind_of(metric)).parts()[0]
         note += f" Standard deviation of {metric} over the settings: {spread_note}."
     equal = means.count((max if maximise else min)(means))
     if equal > 1:
-        note += f" {equal} settings are equally good; the first of them is taken."
+        note += f" {equal} settings are equally good; the first is selected."
     return Table(
         name="sweep",
         title=title,
@@ -320,7 +320,7 @@ def sweep_table(points: Sequence[Point], metric: str, *, maximise: bool, title: 
 
 
 def kind_of(metric: str) -> Kind:
-    """Format of a validation figure."""
+    """Format of a validation metric."""
     if metric.startswith(FRACTIONS):
         return "percent"
     return "rank" if metric == "MedR" else "precision"

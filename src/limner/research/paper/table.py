@@ -1,7 +1,7 @@
 """Tables of results as records, rendered as Markdown, LaTeX or HTML.
 
-Each cell has its value, interval, published figure and significance mark. Only this module converts to per
-cent.
+Each cell has a value, interval, published figure and significance mark. Only this module converts fractions
+to per cent.
 """
 
 import html
@@ -25,7 +25,7 @@ NONE = "–"
 SETTINGS = "settings"
 """Heading of the column of training settings."""
 UNEVEN = "‡"
-"""Mark for a comparison of runs with different settings."""
+"""Mark of a comparison between runs with different settings."""
 _FORMS: Mapping[Kind, str] = {
     "percent": ".1f",
     "rank": ".1f",
@@ -93,7 +93,7 @@ class Cell(Record):
         mark: ``*`` significantly better, ``†`` significantly worse than the control, after correction.
         kind: format of the figure.
         applies: False if the row cannot have this figure (such as refined ranks of a system that does not
-            refine); an empty cell is then not a gap.
+            refine); the empty cell is then not a gap.
         uneven: whether the control has other settings.
         best: whether it is among the best of its column, as marked in the paper.
     """
@@ -131,7 +131,7 @@ class Cell(Record):
             if self.paper_deviation is not None:
                 found[0] += f" ± {written(self.paper_deviation, self.kind)}"
         if self.release is not None:
-            # all digits of a rank, because rounding would make it look different from the paper's
+            # two decimals for ranks, because rounding would make it look different from the paper's
             form = ".2f" if self.kind == "rank" else _FORMS[self.kind]
             found.append(f"release {self.release:{form}}")
             if self.release_deviation is not None:
@@ -166,10 +166,10 @@ class RunSettings(Record):
     def listed(self) -> str:
         """All deviations in one line; "" for none."""
         every = ", ".join(self.deviations or ())
-        return every + (f"{'; ' * bool(every)}of some runs only: {', '.join(self.some)}" if self.some else "")
+        return every + (f"{'; ' * bool(every)}only some runs: {', '.join(self.some)}" if self.some else "")
 
     def words(self, letter: str = "") -> str:
-        """One line for the table; `letter` refers to the note that lists the deviations."""
+        """One line for the table; `letter` is that of the note that lists the deviations."""
         preset = f"preset {self.preset}" if self.preset else "preset not recorded"
         count = len(self.deviations or ()) + len(self.some)
         if self.deviations is None:
@@ -190,7 +190,7 @@ class Row(Record):
         cells: one per column of all blocks.
         remark: remark next to the name, such as the number of seeds.
         settings: settings of its runs; None if there are none.
-        uneven: differences of these from the settings of the row it is compared with; "" for none.
+        uneven: differences between these settings and those of the row it is compared with; "" for none.
     """
 
     name: str
@@ -230,7 +230,7 @@ class Table(Record):
 
     @property
     def empty(self) -> int:
-        """Cells without a result that should have one."""
+        """Number of cells that should have a result but do not."""
         return sum(cell.applies and cell.value is None for row in self.rows for cell in row.cells)
 
     @property
@@ -247,7 +247,7 @@ class Table(Record):
 
     @property
     def left(self) -> tuple[str, ...]:
-        """Headings of what stands before the figures."""
+        """Headings of the columns before the figures."""
         return (self.corner, *((SETTINGS,) if any(row.settings for row in self.rows) else ()))
 
     @property
@@ -262,10 +262,10 @@ class Table(Record):
 
 
 def written(value: float, kind: Kind) -> str:
-    """A figure as printed.
+    """Format a figure.
 
-    Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three,
-    small ones as "<0.001", scores with four, settings as they are.
+    Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three
+    (below 0.001 as "<0.001"), scores with four, settings as they are.
     """
     if math.isinf(value):
         return "∞"
@@ -275,7 +275,7 @@ def written(value: float, kind: Kind) -> str:
 
 
 def render(tables: Sequence[Table], form: Format = "md") -> str:
-    """Tables as one text.
+    """Render tables as one text.
 
     Args:
         tables: in order.
@@ -290,7 +290,7 @@ def render(tables: Sequence[Table], form: Format = "md") -> str:
 
 
 def notes_of(table: Table) -> tuple[str, ...]:
-    """The notes, those on settings and, where cells are empty, how many."""
+    """All notes of a table: its own, those on settings, and the number of empty cells, if any."""
     cells = sum(cell.applies for row in table.rows for cell in row.cells)
     gap = (f"{table.empty} of {cells} cells have no result ({NONE}).",) if table.empty else ()
     letters = table.letters
@@ -365,7 +365,7 @@ def _html(table: Table) -> str:
         bold = f"<strong>{html.escape(main)}</strong>" if cell.best else html.escape(main)
         return f"<td>{bold}{rest}</td>"
 
-    # Wide tables scroll by themselves, not with the page they stand on.
+    # A wide table scrolls by itself, not with the page.
     title = html.escape(table.title)
     lines = [f'<div role="region" aria-label="{title}" tabindex="0" style="overflow-x:auto">']
     lines += ["<table>", f"<caption>{title}</caption>", "<thead>"]

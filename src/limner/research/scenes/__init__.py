@@ -1,1 +1,1 @@
-"""Scene graphs of pictures: detectors, relations and their files."""
+"""Scene graphs of pictures: object detectors, relations, and files of graphs."""

@@ -1,7 +1,7 @@
-"""Features of extra encoders and detectors, concatenated with a data set's first features.
+"""Features of extra encoders and detectors, appended to a data set's own features.
 
-"Traits" are the aspect ratio and palette of a picture, by which pictures of one document can be recognised.
-Each encoder has its own feature store, so adding one costs only its own forward passes.
+"Traits" are the aspect ratio and palette of a picture, which pictures of one document often share. Each
+encoder has its own feature store, so that adding one costs only its own forward passes.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from limner.research.scenes.folder import detector
 from limner.research.scenes.onnx import SUFFIXES
 
 TRAITS = "traits"
-"""Name that stands for `picture_traits` in a list of encoders."""
+"""Name of `picture_traits` in a list of encoders."""
 WAVES, SHADES = 9, 5
 TRAITS_WIDTH = 2 * WAVES + SHADES**3
 
@@ -39,7 +39,7 @@ class JoinedFeatures(Features):
     """Concatenation of several feature stores, the first store's columns first."""
 
     def __init__(self, first: Features, others: Sequence[Features]) -> None:
-        """Join stores; each must have every picture of the first. The key combines all keys."""
+        """Join stores; each must have all pictures of the first. The key combines the keys of all."""
         keys = [first.key, *(other.key for other in others)]
         joined = FeatureKey(
             data=first.key.data,
@@ -83,10 +83,10 @@ def beside(
         root: folder of all feature stores.
         names: names of image encoders (see `limner.encoders.catalogue.image_encoder`; all their spaces are
             used), of detectors of COCO's 80 classes (see `limner.research.scenes.folder.detector`; the
-            features are the square roots of each class's largest score, in [0, 1]), or `TRAITS`.
+            features are the square roots of the largest score per class, in [0, 1]), or `TRAITS`.
         weights: folder of all weight files; None looks in the usual places.
         device: torch device that computes.
-        report: called with rows done and rows in total, for one store after the other.
+        report: called with rows done and rows in total, for each store in turn.
     Raises:
         ConfigError, MissingError, CheckpointError: an encoder or detector cannot be loaded.
         DataError: the set was opened without pictures, or a picture cannot be read.
@@ -138,8 +138,7 @@ def picture_traits(image: Image.Image) -> FloatArray:
     """Aspect ratio and palette of a picture.
 
     The aspect ratio is encoded as sines and cosines of its logarithm, with periods of 4, 2, 1, … octaves,
-    down to about one per cent. Pictures of one camera or one book then have equal, not merely similar,
-    values.
+    down to about one per cent, so that even a small difference shows.
 
     Args:
         image: upright RGB picture in its original size.

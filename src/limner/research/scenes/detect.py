@@ -1,6 +1,6 @@
-"""Builds the scene graphs of a collection of pictures: decode, detect, relate, write.
+"""Builds the scene graphs of a collection of pictures: decode, detect objects, find relations, write.
 
-Pictures are decoded ahead in threads while the detector runs.
+Threads decode the next pictures while the detector runs.
 """
 
 import json
@@ -52,11 +52,11 @@ class ScenesReport(Record):
     Attributes:
         pictures: number of pictures with a graph.
         files: number of their files; with ids by hash, identical files are one picture.
-        looked_at: number of pictures that this run sent to the detector; the others were already done.
+        looked_at: number of pictures in which this run detected objects; the others were already done.
         skipped: files that could not be read.
         objects, relations: numbers in all graphs.
         empty: number of pictures without objects.
-        related_by: prior, position, or graphs (imported).
+        related_by: source of the relations: prior, position, or graphs (imported).
         labels: labels of objects and their numbers, the most frequent first.
         unmatched: label that is not a class of the prior → number of objects.
         unused: names of imported graphs that match no picture.
@@ -99,18 +99,19 @@ def detect_scenes(
         to: output folder; created if missing.
         finder: the detector.
         prior: frequency prior; None uses positions.
-        label_names: detector's label → class of the prior.
+        label_names: label of the detector → class of the prior.
         min_score: least score of a detection, in [0, 1].
         must_overlap: whether to relate only objects whose boxes overlap.
-        ids: ids of pictures in the graphs: the hash of the file's bytes, as in libraries and data sets, so
-            that identical files share one graph; or the path below the folder.
-        again: whether to detect again in all pictures.
+        ids: ids of pictures in the graphs: "sha256" of the file's bytes, as in libraries and data sets, so
+            that identical files share one graph; or "path" below the folder.
+        again: whether to discard stored detections and detect again.
         batch: number of pictures per call of the detector.
         workers: number of decoding threads; None for one per core.
         progress: receives the progress.
     Returns:
-        A summary; and the id of each graph's picture → its file as bytes.
+        A summary; and id of each graph's picture → path of its file, as bytes.
     Raises:
+        ConfigError: `batch` or `min_score` is out of range.
         DataError, ConfigError, CheckpointError: see `SceneFolder`.
     """
     if batch < 1:
@@ -168,7 +169,7 @@ def detect_scenes(
 def import_scenes(
     source: Sources, to: Path, graphs: Path, *, ids: Ids = "sha256"
 ) -> tuple[ScenesReport, dict[str, bytes]]:
-    """Import graphs made elsewhere, and write them with the ids of the pictures they belong to.
+    """Import graphs made by another program, and write them with the ids of their pictures.
 
     Args:
         source: the pictures.
@@ -293,7 +294,7 @@ def build_prior(
         files: annotated relations.
         to: the .safetensors file to write; an existing one is replaced.
         names: file of the vocabulary; None for the most frequent names.
-        only: text file of picture ids, one per line; None for all pictures.
+        only: text file of the ids of the pictures to count, one per line; None for all.
         progress: receives the progress.
     Raises:
         ConfigError: `to` has another suffix.

@@ -1,6 +1,6 @@
-"""Detections of objects in a picture, and their selection by score and overlap.
+"""Detected objects of a picture, and their selection by score and overlap.
 
-All detectors return this form, so that scene graphs do not depend on the detector.
+All detectors return `Detections`, so that building scene graphs does not depend on the detector.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Detector(Protocol):
     Attributes:
         name: short name, such as ``yolox_nano``.
         fingerprint: hash of weights and method: equal fingerprints give equal detections.
-        side_px: pixels of the shorter side that it uses; pictures may be decoded at up to twice that.
+        side_px: shorter side that it uses, in pixels; pictures may be decoded at up to twice that.
     """
 
     name: str
@@ -96,7 +96,7 @@ def match_names(names: Sequence[str], classes: int, where: str) -> None:
 
 
 def keep(found: Detections, min_score: float = MIN_SCORE) -> Detections:
-    """Select detections: clip boxes to the picture, drop low scores, and suppress non-maxima per class.
+    """Select detections: clip boxes, drop low scores, and apply non-maximum suppression per class.
 
     Of two boxes with the same label and an intersection over union above `MAX_OVERLAP`, the one with the
     lower score is dropped. At most `MOST_OBJECTS` remain.

@@ -1,4 +1,4 @@
-"""torchvision's Faster R-CNN, the detector that GSDA names, with weights from a file.
+"""torchvision's Faster R-CNN, the detector used by GSDA, with weights from a file.
 
 Published and fine-tuned weights of these architectures can be used.
 """
@@ -70,10 +70,10 @@ class FasterRCNN:
         self.fingerprint = fingerprint(_METHOD, name, str(self.side_px), sha256, *self._labels)
 
     def detect(self, images: Sequence[Image]) -> list[Detections]:
-        """Detect objects; outputs without a class name are dropped; see `Detector`.
+        """Detect objects, see `Detector`; outputs without a class name are dropped.
 
-        Only pictures with the same padded size share a batch: more padding would change detections near the
-        edges.
+        Only pictures of the same padded size share a batch: additional padding would change detections near
+        the edges.
         """
         import torch
 
@@ -131,7 +131,7 @@ class FasterRCNN:
 
 
 def coco_classes(*, gaps: bool = False) -> tuple[str, ...]:
-    """COCO's 80 class names in order; with `gaps` all 91, including background and unused numbers."""
+    """COCO's 80 class names in order; with `gaps` all 91 outputs, including background and unused numbers."""
     from torchvision.models.detection import FasterRCNN_ResNet50_FPN_Weights
 
     names = tuple(FasterRCNN_ResNet50_FPN_Weights.COCO_V1.meta["categories"])
@@ -146,7 +146,7 @@ def _built(name: str, outputs: int, *, frozen: bool) -> Any:  # noqa: ANN401
     build: Callable[..., Any] = getattr(detection, name)
     model = build(weights=None, weights_backbone=None, num_classes=outputs)
     if name == "fasterrcnn_resnet50_fpn" and frozen:
-        # As torchvision does for its published weights, which were trained with eps = 0.
+        # as torchvision does for its published weights, which were trained with eps = 0
         for module in model.modules():
             if isinstance(module, nn.BatchNorm2d):
                 module.eps = 0.0

@@ -1,4 +1,4 @@
-"""Stores the detections of a collection on disk, so that an interrupted run can continue.
+"""Stores the detections of a collection on disk, so that an interrupted run can continue; loads detectors.
 
 The journal has one line per picture. Only detections are stored, because relating objects is fast.
 """
@@ -47,9 +47,9 @@ class LookedAt(Record):
 
     Attributes:
         image: id of the picture in the collection.
-        path: its file, as text.
+        path: path of its file, as text.
         sha256: SHA-256 of the file's bytes.
-        size, mtime_ns: size and time of the file, by which changes are noticed.
+        size, mtime_ns: size and modification time of the file, to notice changes.
         width_px, height_px: size of the upright picture.
         objects: objects with the detector's own labels, by falling score.
     """
@@ -101,7 +101,7 @@ class SceneFolder:
         known = {JOURNAL, ABOUT, GRAPHS, SKIPPED, PAGE}
         others = strangers(folder, known)
         if others and not (folder / ABOUT).exists():
-            raise DataError(f"{folder}: holds {others[0]!r}; name an empty or new folder with --to")
+            raise DataError(f"{folder}: holds {others[0]!r}; give an empty or new folder with --to")
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[str, tuple[int, int, int]] = {}
         if again or not (folder / ABOUT).exists():
@@ -123,7 +123,7 @@ class SceneFolder:
         return self._known.get(image, (0, 0, 0))[1:] == (size, mtime_ns)
 
     def add(self, looked: LookedAt) -> None:
-        """Append a picture to the journal. A line cut off by a crash is dropped when the folder is opened."""
+        """Append a picture to the journal. A line cut off by a crash is removed when the folder is opened."""
         place = self._file.tell()
         line = seal(json.dumps(looked.model_dump(mode="json"), ensure_ascii=False) + "\n")
         self._file.write(line.encode())
@@ -155,7 +155,7 @@ def _check_same(path: Path, looking: Looking) -> None:
         if old != new:
             raise ConfigError(
                 f"{path.parent}: made with {name} {old!r}, now {new!r};"
-                " name another folder with --to, or pass --again to start over"
+                " give another folder with --to, or pass --again to start over"
             )
 
 
@@ -169,7 +169,7 @@ def _index(path: Path) -> dict[str, tuple[int, int, int]]:
     with path.open("rb+") as file:
         for line in file:
             if not line.endswith(b"\n"):
-                # left by a crash in the middle of a write
+                # left by a crash during a write
                 file.truncate(place)
                 break
             try:
@@ -230,7 +230,7 @@ class Sources:
         """Check that there is a picture."""
         if not self.pictures:
             lost = f", {counted(len(self.problems), 'file')} could not be read" if self.problems else ""
-            raise DataError(f"{self.name}: holds no picture{lost}; name a folder of pictures or a library")
+            raise DataError(f"{self.name}: holds no picture{lost}; give a folder of pictures or a library")
 
 
 def folder_pictures(source: Path) -> Sources:
@@ -312,7 +312,7 @@ def listed(path: Path, what: str) -> list[str]:
 
     Args:
         path: the file.
-        what: what its lines are, for messages.
+        what: description of its lines, for messages.
     Raises:
         MissingError: the file does not exist.
         DataError: the file cannot be read, or is not UTF-8.

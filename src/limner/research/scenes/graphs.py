@@ -1,6 +1,6 @@
 """Scene graphs (objects and their relations) as records and as JSON Lines, one picture per line.
 
-Other programs can write the same file.
+Other programs can write such files.
 """
 
 import json
@@ -129,8 +129,7 @@ def shuffled_graphs(
     Args:
         graphs: graphs of different pictures.
         seed: seed of the permutation.
-        groups: group of each picture, such as its split; graphs are permuted within a group. None is one
-            group.
+        groups: group of each picture, such as its split; graphs are permuted within groups. None: one group.
     Returns:
         One graph per picture, in the given order of pictures. In a group of two or more, no picture keeps its
         own graph.

@@ -1,4 +1,4 @@
-"""Detectors from ONNX or OpenVINO files: run by OpenVINO, or by ONNX Runtime on a CUDA GPU.
+"""Detectors from ONNX or OpenVINO files, run by OpenVINO or, on a CUDA GPU, by ONNX Runtime.
 
 Supports YOLOX and PicoDet exported without post-processing.
 """
@@ -39,7 +39,7 @@ def cells(side_px: int, stride: int) -> FloatArray:
 
 
 def recognise(shapes: Sequence[tuple[int, ...]], side_px: int, where: str) -> tuple[Family, int]:
-    """Recognise a detector's family and number of classes from the shapes of its outputs.
+    """Determine a detector's family and number of classes from the shapes of its outputs.
 
     Args:
         shapes: shapes of all outputs, in order, with a batch of 1.
@@ -114,7 +114,7 @@ SUFFIXES = (".onnx", ".xml")
 _METHOD = "onnx-detector/1"
 CUDA = "CUDAExecutionProvider"
 _LETTERBOX = 114
-_FLOOR = 0.01  # lower scores are dropped at once; most cells of a grid are empty
+_FLOOR = 0.01  # lower scores are dropped at once, because most cells of a grid are empty
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class _Compiled:
     """A compiled model.
 
     Attributes:
-        by: name and version of the runtime, for the fingerprint.
+        by: runtime and its version, for the fingerprint.
         shape: input shape for one picture.
         outputs: output shapes for one picture.
         run: (B, 3, side, side) → the outputs of each picture, without the batch axis.
@@ -170,7 +170,7 @@ def _openvino(path: Path) -> _Compiled:
 
 
 def _onnxruntime(path: Path, device: str) -> _Compiled:
-    """Compile with ONNX Runtime for a GPU; pictures run one by one if the file fixes the batch size."""
+    """Compile with ONNX Runtime for a GPU; one picture at a time if the file fixes the batch size."""
     if path.suffix.lower() != ".onnx" or not device.startswith("cuda"):
         raise ConfigError(
             f"{path}: cannot be run on {device}; expected an .onnx file and a CUDA GPU; use --device cpu"
@@ -222,7 +222,7 @@ class OnnxDetector:
             CheckpointError: not a model, of another family, or with another number of classes.
         """
         file = WeightFile(path)
-        # Hashing first also gives limner's own error message for a missing file.
+        # Hash first, so that a missing file gets limner's own error message.
         digest = file.sha256
         if path.suffix.lower() == ".xml":
             digest += WeightFile(path.with_suffix(".bin")).sha256
@@ -256,7 +256,7 @@ class OnnxDetector:
             boxes, scores = decode_picodet(outputs, self.side_px)
         best = scores.argmax(axis=1)
         sure = scores[np.arange(len(scores)), best]
-        # Negated so that NaN passes and Detections rejects it.
+        # negated, so that NaN remains and Detections rejects it
         places = np.flatnonzero(~(sure < _FLOOR))
         size = np.asarray([*shown, *shown], np.float32)
         return Detections(

@@ -39,7 +39,7 @@ class RelationPrior:
         predicates: predicates, P of them, without the background.
         counts: (O, O, P + 1) int64, subject × object × predicate. Index 0 is the background (number of
             overlapping ordered pairs, plus 1), index 1 + p the annotated count of predicate p.
-        source: description of the data, for people.
+        source: human-readable description of the data.
     Source: Zellers et al. 2018 (neural motifs), frequency baseline; docs/methods/gsda.md §3.2.
     """
 
@@ -58,7 +58,7 @@ class RelationPrior:
             )
         for names, what in ((self.classes, "classes"), (self.predicates, "predicates")):
             if not names or not all(names) or len(set(names)) != len(names):
-                raise CheckpointError(f"relation prior: {what} must be different names, at least one")
+                raise CheckpointError(f"relation prior: {what} must be distinct names, at least one")
         if self.counts.size and (self.counts.min() < 0 or self.counts[..., 0].min() < 1):
             raise CheckpointError("relation prior: counts must not be negative, those of the background ≥ 1")
         object.__setattr__(self, "_place", {name: place for place, name in enumerate(self.classes)})
@@ -68,7 +68,7 @@ class RelationPrior:
         return label in self._place
 
     def related(self, subject: str, object_: str) -> tuple[str, float, float]:
-        """The most probable predicate of two labels.
+        """The most probable predicate for two labels.
 
         Returns:
             The predicate, its probability, and the probability of any relation.
@@ -136,7 +136,7 @@ def load_prior(path: Path | str) -> RelationPrior:
 
 @dataclass
 class LabelNames:
-    """Mapping from a detector's labels to classes of the prior; counts labels without a class.
+    """Mapping from a detector's labels to classes of the prior, which counts labels without a class.
 
     Attributes:
         prior: None if relations come from positions; labels are then left as they are.

@@ -1,6 +1,7 @@
 """Counts annotated relations (in Visual Genome's format or limner's own) into a frequency prior.
 
-Files are streamed, because Visual Genome's has gigabytes. Names are only lower-cased.
+Files are streamed, because Visual Genome's is gigabytes in size. Names are lower-cased, and otherwise
+unchanged.
 """
 
 from collections import Counter
@@ -59,7 +60,7 @@ class PriorReport(Record):
     Attributes:
         pictures: number of pictures, with or without relations.
         relations: number of relations counted.
-        outside: number of relations left out because of a name outside the vocabulary.
+        outside: number of relations left out because a name is not in the vocabulary.
         outside_names: the most frequent names outside the vocabulary, with counts.
     """
 

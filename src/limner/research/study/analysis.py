@@ -1,6 +1,7 @@
-"""The planned analysis of a human study: counts, tests, power and agreement per stratum.
+"""The registered analysis of a human study: counts, tests, power and agreement per stratum.
 
-Computes every number of a report's tables, with all raters and without those who failed an attention check.
+Computes every number in a report's tables, once with all raters and once without those who failed an
+attention check.
 """
 
 from collections import Counter, defaultdict
@@ -42,7 +43,7 @@ class Decided(Record):
             ``AB``, ``nothing`` or ``no majority``.
         votes: number of votes for the outcome; without a majority, for the most frequent answer.
         score: pairwise: +1 better, −1 worse, else 0. Tick-all: +1 if a majority ticks B but no majority ticks
-            C, −1 the other way round, else 0.
+            C, −1 in the reverse case, else 0.
         prefilled: whether the pair was pre-filled, so that no rater was asked.
     """
 
@@ -102,13 +103,13 @@ class Withdrawn(Record):
 
 
 def withdrawn(votes: Iterable[Vote]) -> Withdrawn:
-    """Count the withdrawn votes and their raters."""
+    """Count the withdrawn votes and the raters who cast them."""
     gone = [vote.rater for vote in votes if vote.answer is None]
     return Withdrawn(raters=len(set(gone)), votes=len(gone))
 
 
 class Flags(Record):
-    """Suspicious votes, to be looked into; none of them is excluded.
+    """Suspicious votes, for the reader to check; none is excluded.
 
     Attributes:
         untimed: number of votes that took 0 seconds.
@@ -116,8 +117,8 @@ class Flags(Record):
         hurried: number of other votes cast faster than their page can be read, see `least_seconds`.
         hurried_by: raters who cast them, sorted.
         hurried_s: median seconds of those votes; None if there are none.
-        crowds: number of crowds (raters who began one after another from one network address).
-        crowded: raters of crowds who voted, sorted.
+        crowds: number of crowds: raters who began shortly after one another from one network address.
+        crowded: raters in a crowd who voted, sorted.
         crowd_votes: number of their votes, including attention checks.
         crowd_items: number of items, without attention checks, on which one crowd cast most of the votes.
     """
@@ -186,7 +187,7 @@ def flags(files: StudyFiles, votes: Iterable[Vote], crowds: Mapping[str, str]) -
 
 
 def tally(files: StudyFiles, votes: Iterable[Vote]) -> Tally:
-    """Decide all items by majority.
+    """Decide each item by majority.
 
     Args:
         files: files of the study.
@@ -271,7 +272,7 @@ def _score(outcome: str, meant: tuple[str, ...]) -> int:
 
 
 def rated_units(files: StudyFiles, answers: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Votes of each unit of agreement: of each item (pairwise), or of each picture, ticked or not (tick-all).
+    """The votes on each unit of agreement: an item (pairwise), or a picture, ticked or not (tick-all).
 
     A picture that several systems share is one unit.
 
@@ -379,7 +380,7 @@ class StudyReport(Record):
         checks: results of the attention checks.
         withdrawn: withdrawn votes, which count nowhere.
         flags: suspicious votes.
-        views: with all raters, then without those who failed a check, if any.
+        views: with all raters; then, if any failed a check, without them.
     """
 
     format: str = "limner-study-report-1"
@@ -405,7 +406,7 @@ def analyse(
     crowds: Mapping[str, str] | None = None,
     resamples: int = RESAMPLES,
 ) -> StudyReport:
-    """Run the planned analysis.
+    """Run the registered analysis.
 
     Args:
         files: files of the study.
@@ -446,7 +447,7 @@ def analyse(
 
 def _view(name: str, files: StudyFiles, votes: Sequence[Vote], resamples: int) -> View:
     counted = tally(files, votes)
-    if not counted.answers:  # pre-filled pairs alone are no result
+    if not counted.answers:  # pre-filled pairs alone are not a result
         counted = counted.model_copy(update={"decided": ()})
     preferences = []
     for stratum in files.study.sample.strata:
@@ -552,8 +553,8 @@ class StudyProgress(Record):
         raters_per_item: as registered.
         raters: number of raters who voted.
         votes: number of votes on items to judge.
-        due: number of votes wanted on them.
-        complete: number of items with all votes.
+        due: registered number of votes on them.
+        complete: number of items with all registered votes.
         untouched: number of items without a vote.
         failed: number of raters who failed an attention check.
         withdrawn: withdrawn votes, which count nowhere else.

@@ -1,4 +1,4 @@
-"""The web application of a study: consent, one page after another, and resuming.
+"""The web application of a study: consent, rating pages, pausing and resuming, withdrawal.
 
 A rater is identified by a random secret in a cookie.
 """
@@ -48,12 +48,12 @@ MEDIA_TYPES = {"jpg": "image/jpeg", "png": "image/png", "webp": "image/webp"}
 """Suffix → media type; newer studies have JPEG only."""
 KEPT = "private, max-age=31536000, immutable"
 NOTES = {
-    "gone": "Someone else has answered that page in the meantime. Here is the next one.",
-    "stands": "You have already answered that page; your first answer counts. Here is the next one.",
-    "other": "That answer belongs to another page and was not saved. Please answer this page.",
+    "gone": "Someone else answered that page in the meantime. Here is the next one.",
+    "stands": "You already answered that page, and your first answer counts. Here is the next one.",
+    "other": "That answer was for another page and was not saved. Please answer this page.",
 }
 BEGUN = "begun"
-"""Marks the URL right after the cookie was set, so that a browser that rejects cookies can be told apart."""
+"""Marks the URL right after the cookie was set, to detect browsers that reject cookies."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]{24}")
 Form = dict[str, list[str]]
 
@@ -68,7 +68,7 @@ class Desk:
         wording: wording of the study.
         pictures: folder of the pictures.
         invitation: token that new raters need; "" for none.
-        hold_s: seconds for which a page stays reserved without an answer.
+        hold_s: seconds for which an unanswered page stays reserved.
         recruitment: panel, completion codes and screening.
         checks: attention check → correct answer.
         newcomers: rate limit for new raters.
@@ -117,7 +117,7 @@ class Desk:
         return f"limner-study-{self.plan.study[:12]}"
 
     def rater(self, request: Request) -> str | None:
-        """Public id of the rater who sent the request, or None if there is none."""
+        """Public id of the rater who sent the request; None if no rater of this study did."""
         secret = request.cookies.get(self.cookie, "")
         rater = public_id(secret)
         return rater if _SECRET.fullmatch(secret) and self.votes.knows(rater) else None
@@ -130,7 +130,7 @@ class Desk:
         """
         rater = self.rater(request)
         if rater is None:
-            raise ProblemError(401, "you have not begun on this device: begin on the first page")
+            raise ProblemError(401, "you have not started the study on this device; open its first page")
         return rater
 
     def screened(self, rater: str) -> bool:
@@ -153,7 +153,7 @@ class Desk:
             raise ProblemError(400, str(error)) from None
 
     def link(self, request: Request) -> str:
-        """The URL by which the rater who sent the request can return."""
+        """The URL with which the rater who sent the request can return."""
         return f"{str(request.base_url).rstrip('/')}/resume/{request.cookies.get(self.cookie, '')}"
 
     def enter(self, request: Request, secret: str) -> Response:
@@ -237,7 +237,7 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
             panelist = desk.panelist({name: _one(form, name) for name in form})
             secret = "" if panelist is None else panelist.secret(desk.plan.study)
         if not _SECRET.fullmatch(secret):
-            raise ProblemError(400, "this form was not made here; begin on the first page")
+            raise ProblemError(400, "this form is not from this study; open its first page")
         if _one(form, "consent") != "yes":
             return _page(asked(secret, token, panelist, unticked=True), 422)
         rater, address = public_id(secret), request.client.host if request.client else ""
@@ -252,7 +252,7 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
             desk.votes.join(secret, panelist)
         except TakenError:
             raise ProblemError(
-                409, "you have already taken part in this study, and can do so only once"
+                409, "you have already taken part in this study; you can do so only once"
             ) from None
         crowd = desk.newcomers.began(address, rater)
         if crowd is not None:
@@ -262,7 +262,7 @@ def _arrive(app: FastAPI, desk: Desk, pages: Pages) -> None:
     @app.get("/resume/{secret}")
     def resume(request: Request, secret: str) -> Response:
         if not _SECRET.fullmatch(secret) or not desk.votes.knows(public_id(secret)):
-            raise ProblemError(404, "this link belongs to no rater; copy the complete link")
+            raise ProblemError(404, "no rater has this link; check that you copied the whole link")
         return desk.enter(request, secret)
 
 
@@ -294,7 +294,7 @@ def _answer(app: FastAPI, desk: Desk, pages: Pages) -> None:
             raise ProblemError(
                 400,
                 "this browser did not save the cookie that this study needs to recognise you;"
-                " allow cookies for this site, or use another browser, and begin again",
+                " allow cookies for this site, or use another browser, and start again",
             )
         if rater is None:
             return RedirectResponse("/", 303)
@@ -369,13 +369,13 @@ def _refuse(app: FastAPI, pages: Pages) -> None:
         )
         if "text/html" not in request.headers.get("accept", ""):
             return answered
-        detail = "Something went wrong; the error has been logged. Your answers so far are saved."
+        detail = "An error occurred and was logged. Your answers so far are saved."
         if isinstance(error, ProblemError):
             detail = error.details.detail
         elif isinstance(error, HTTPException):
-            detail = "There is no page at this address."
+            detail = "This page does not exist."
         detail = detail[:1].upper() + detail[1:]
-        page = pages.render("message.html", heading="This did not work", detail=detail)
+        page = pages.render("message.html", heading="Something went wrong", detail=detail)
         return _page(page, answered.status_code)
 
     for kind in (LimnerError, HTTPException):
@@ -383,13 +383,13 @@ def _refuse(app: FastAPI, pages: Pages) -> None:
 
 
 def _page(text: str, status: int = 200) -> Response:
-    # With no referrer at all, browsers do not send the Origin of a form either, which the guard needs.
+    # Without any referrer, browsers do not send the Origin of a form either, which the guard needs.
     return HTMLResponse(text, status, {"referrer-policy": "same-origin"})
 
 
 def _invited(desk: Desk, token: str) -> None:
     if desk.invitation and not compare_digest(token.encode(), desk.invitation.encode()):
-        raise ProblemError(401, "this study is by invitation; open the complete link that you were sent")
+        raise ProblemError(401, "this study is by invitation only; open the whole link that you were sent")
 
 
 def _one(form: Form, name: str) -> str:
@@ -423,14 +423,14 @@ def serve_study(
         names: host names under which raters reach the server, in addition to `host`.
         proxies: see `serve`.
         limit: most pages per rater; None for all.
-        hold_s: seconds for which a page stays reserved without an answer.
+        hold_s: seconds for which an unanswered page stays reserved.
         notice: contact, purpose and retention, if none were registered.
         recruitment: panel, completion codes and screening.
         new_raters: new raters per minute from one network address, also the largest burst; 0 for no limit.
         note: receives status lines for the terminal.
         ready: receives the URL once the server answers.
     Raises:
-        ConfigError: raters on other machines would get no notice, or a notice is given although one is
+        ConfigError: raters on other machines would see no notice, or a notice is given although one is
             registered.
         LimnerError: as `read_study`, `VoteBase` and `bind`.
     """
@@ -439,7 +439,7 @@ def serve_study(
         raise ConfigError(f"{folder}: contact, purpose and retention are registered; leave the options out")
     if not (notice or files.study.notice) and (names or not is_loopback(host)):
         raise ConfigError(
-            f"{folder}: raters elsewhere must be told whom to ask, what for, and how long answers are kept;"
+            f"{folder}: raters on other machines must see contact, purpose and retention;"
             " add --contact, --purpose and --retention, here or to 'limner study create'"
         )
     with closing(VoteBase(folder, files.study, votes)) as base:
@@ -461,13 +461,13 @@ def serve_study(
             f" attention checks, {counted(desk.plan.raters, 'rater')} a page,"
             f" {counted(len(base.votes()), 'vote')} in {base.name}"
         )
-        # as in studies of earlier versions
+        # in studies of earlier versions
         if len({(file.suffix, file.stat().st_size) for file in (folder / PICTURES).iterdir()}) > 1:
             note(
-                "its picture files differ in format or size, by which raters might tell systems apart;"
+                "the picture files differ in format or size, which might tell raters which system chose them;"
                 " studies made by this version of 'limner study create' do not have this flaw"
             )
-        # Browsers send no strict cookie when raters follow a link from another site, so the study checks the
-        # token itself, and only until a rater has begun.
+        # Browsers send no strict cookie when raters follow a link from another site, so the study itself
+        # checks the token, and only until a rater has begun.
         guard = replace(bound.guard("limner-study", names=names, need_token=False), body_bytes=BODY_BYTES)
         serve(study_app(desk), bound, guard, ready=lambda: ready(bound.url()), proxies=proxies)

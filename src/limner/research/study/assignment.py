@@ -14,7 +14,7 @@ from limner.research.study.records import Item, StudyFiles
 
 Thing = TypeVar("Thing")
 EARLY = 5
-"""The first attention check comes within this many pages, so that raters who stop early meet one too."""
+"""The first attention check comes within this many pages, so that raters who stop early get one too."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Unit:
     Attributes:
         name: name of the item, or of the sequence.
         items: one, or all steps of a sequence in order.
-        check: whether it is an attention check, shown to every rater and not limited by `raters`.
+        check: whether it is an attention check, which any number of raters may answer.
     """
 
     name: str
@@ -64,7 +64,7 @@ class AssignmentPlan:
         study: hash of the registration, which seeds every order.
         units: pages by name.
         raters: number of raters wanted per page.
-        limit: most pages per rater, checks not counted; None for all.
+        limit: most pages per rater, without attention checks; None for all.
     """
 
     study: str
@@ -100,19 +100,19 @@ class AssignmentPlan:
         return None
 
     def _check_place(self, rater: str, met: int) -> int:
-        """Number of pages after which a rater who has met `met` checks meets the next one."""
+        """Number of pages after which a rater who has had `met` checks gets the next one."""
         every = max(1, round(len(self.names(check=False)) / len(self.names(check=True))))
         spread = every if met else min(every, EARLY)
         return met * every + 1 + _draw(self.study, rater, "check", str(met)) % spread
 
     def checks_among(self, rater: str, pages: int) -> int:
-        """Number of attention checks met by a rater who answers `pages` other pages."""
+        """Number of attention checks that a rater who answers `pages` other pages gets."""
         checks = len(self.names(check=True))
         due = sum(self._check_place(rater, met) <= pages for met in range(checks))
         return max(due, min(1, checks, pages))
 
     def choice(self, rater: str, mine: Collection[str], load: Mapping[str, int]) -> str | None:
-        """The open page with the fewest raters; ties by a pseudorandom order of the rater's own.
+        """The open page with the fewest raters; ties are broken by a pseudorandom order for this rater.
 
         Args:
             rater: public id.
@@ -134,12 +134,12 @@ class AssignmentPlan:
         ]
 
     def room(self, mine: Collection[str] = ()) -> int:
-        """Number of pages a rater who answered `mine` may still be asked, checks not counted."""
+        """Number of pages that a rater who answered `mine` may still get, without attention checks."""
         real = self.names(check=False)
         return max(0, min(len(real), self.limit or len(real)) - sum(name in mine for name in real))
 
     def shuffled(self, things: Sequence[Thing], *seeds: str) -> list[Thing]:
-        """The things in a pseudorandom order that depends only on the seeds and the study."""
+        """Shuffle in a pseudorandom order that depends only on the seeds and the study."""
         order = list(things)
         random.Random(_draw(self.study, *seeds)).shuffle(order)  # noqa: S311  (an order, not a secret)
         return order
@@ -149,7 +149,7 @@ class AssignmentPlan:
         return f"{_draw(self.study, rater, 'page', unit.name):064x}"[:16]
 
     def shown_order(self, rater: str, item: Item) -> tuple[str, ...]:
-        """Ids of an item's candidates from left to right, as this rater sees them."""
+        """Ids of an item's candidates, from left to right as this rater sees them."""
         return tuple(self.shuffled(item.ids, rater, item.id))
 
 

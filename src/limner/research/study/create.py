@@ -1,8 +1,8 @@
 """Creates a registered study: samples items, copies and blinds pictures, adds attention checks, writes files.
 
-The folder is created atomically. Nothing that raters see may identify a system, and that includes the format,
-size, time and order of picture files: all copies are JPEG files of equal size with equal times, in the order
-of their hashes.
+The folder is created atomically. Nothing that raters see may identify a system, not even the format, size,
+time or order of picture files: all copies are JPEG files of equal size with equal times, in the order of
+their hashes.
 """
 
 import hashlib
@@ -47,17 +47,17 @@ from limner.research.study.statistics import detectable_effect
 
 QUESTIONS: dict[Protocol, str] = {
     "pairwise": "Which picture fits the text better?",
-    "tick-all": "Tick every picture that is appropriate for its step; tick none where none is.",
+    "tick-all": "Tick every picture that is appropriate for its step. If none is, tick none.",
 }
 HYPOTHESES: dict[Protocol, str] = {
-    "pairwise": "In each stratum the picture of A is preferred to that of B more often than the other way.",
-    "tick-all": "The picture of B is ticked without that of C in more steps than the other way round.",
+    "pairwise": "In each stratum, raters prefer the picture of A to that of B more often than the reverse.",
+    "tick-all": "Raters tick the picture of B but not that of C in more steps than the reverse.",
 }
 """Hypotheses of the published studies, with the letters of the systems."""
 CONSENT = (
-    "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions; some"
-    " items ask for one certain answer, to check that texts are read. Your answers, the time they take and a"
-    " random number are stored. You may stop at any time and come back later."
+    "You will see texts with pictures and say which pictures fit. There are no right or wrong opinions. Some"
+    " items ask for a particular answer, to check that you read the texts. Your answers, the time they take"
+    " and a random number are stored. You may stop at any time and come back later."
 )
 
 
@@ -94,36 +94,36 @@ class StudySettings(Record):
 
 
 def planned_analysis(settings: StudySettings, items: int, strata: int) -> tuple[str, ...]:
-    """The planned analysis, one sentence each.
+    """The planned analysis as sentences to register.
 
     Args:
         settings: settings of the study.
-        items: number of items, attention checks not counted.
+        items: number of items, without attention checks.
         strata: number of strata.
     """
     least = min(LEAST_VOTES, settings.raters)
     level, power = f"{settings.level:g}", f"{settings.power:g}"
     effect = detectable_effect(items, settings.level, settings.power)
     scored = (
-        "An item scores +1 where its majority prefers A, -1 where it prefers B, 0 else; pairs of one and the"
-        " same picture are shown to nobody and count as answered 'same'."
+        "An item scores +1 if its majority prefers A, -1 if it prefers B, and 0 otherwise; pairs of the same"
+        " picture are not shown and count as answered 'same'."
         if settings.protocol == "pairwise"
-        else "A step scores +1 where more than half of its raters tick the picture of B and not that of C,"
-        " each by itself, -1 the other way round, 0 else; a tick of a picture that systems share counts for"
-        " each."
+        else "A step scores +1 if more than half of its raters tick the picture of B but no such majority"
+        " ticks that of C, -1 in the reverse case, and 0 otherwise; a tick on a picture that several systems"
+        " share counts for each."
     )
     return (
-        f"An answer is an item's majority where more than half of its votes give it; items with fewer than"
+        f"An answer is an item's majority if more than half of its votes give it; items with fewer than"
         f" {counted(least, 'vote')} are left out and counted.",
         scored,
         f"Exact two-sided sign test and one-sample t-test of the scores against 0 at level {level}"
         + (f", p values by Holm's correction over {strata} strata." if strata > 1 else "."),
-        f"Effect: mean over standard deviation, with its interval by the noncentral t distribution."
-        f" {counted(items, 'item')} together can show one of {effect:.3f} with power {power}"
+        f"Effect: mean divided by standard deviation, with an interval from the noncentral t distribution."
+        f" {counted(items, 'item')} together detect an effect of {effect:.3f} with power {power}"
         " (normal approximation).",
-        "Agreement: Fleiss' kappa over items with the commonest number of votes, and Krippendorff's alpha for"
-        " nominal answers.",
-        "A rater fails who answers any attention check wrongly; everything is reported with all raters, and"
+        "Agreement: Fleiss' kappa over units with the most frequent number of votes, and Krippendorff's alpha"
+        " for nominal answers.",
+        "A rater who answers any attention check wrongly fails; all results are reported with all raters, and"
         " again without those who failed.",
     )
 
@@ -133,10 +133,10 @@ QUALITY = 92
 
 
 class Copies:
-    """Copies of pictures, collected first and then written to the study folder."""
+    """Copies of pictures: first collected in a temporary folder, then written to the study folder."""
 
     def __init__(self, waiting: Path) -> None:
-        """Take an empty temporary folder, outside the study's own, for copies in the order of arrival."""
+        """Use an empty temporary folder, outside the study folder, because it shows the order of arrival."""
         self._waiting = waiting
 
     def add(self, picture: PictureSource) -> str:
@@ -157,15 +157,17 @@ class Copies:
     def write(self, folder: Path) -> dict[str, str]:
         """Write all copies into an empty folder.
 
-        Smaller files are padded to equal size with incompressible bytes after the end of the JPEG data, so
-        that neither a file system nor a connection shortens them again.
+        Smaller files are padded to equal size with incompressible bytes after the JPEG data, so that neither
+        a file system nor a connection can compress them to different sizes.
 
         Args:
             folder: an existing, empty folder.
         Returns:
             Hash from `add` → file name of the copy: SHA-256 of the padded bytes, and ``.jpg``.
         """
-        waiting = sorted(self._waiting.iterdir())  # names are hashes: an order independent of systems
+        waiting = sorted(
+            self._waiting.iterdir()
+        )  # names are hashes, so the order is independent of the systems
         size, now = max((file.stat().st_size for file in waiting), default=0), time.time_ns()
         names = {}
         for file in waiting:
@@ -242,7 +244,7 @@ def attention_checks(
         else:
             due = () if number % 2 else tuple(candidates)
             asked = f"tick {'every' if due else 'no'} picture of this step"
-        text = f"This is a check that texts are read. Whatever the pictures show, {asked}."
+        text = f"This is to check that you read the texts. Whatever the pictures show, {asked}."
         checks.append([(_item(protocol, text, candidates, stratum), KeyEntry(right=due))])
     return checks
 
@@ -276,16 +278,16 @@ def create_study(to: Path, material: Material, settings: StudySettings) -> Study
         The registration.
     Raises:
         DataError: the folder is not empty, a picture cannot be read, a text is empty, or the two systems show
-            the same pictures everywhere.
+            the same picture for every text.
         ConfigError: a stratum is called ``all`` although there are others.
     """
     if "all" in material.strata and len(material.strata) > 1:
-        raise ConfigError("study: stratum 'all' stands for everything; give the strata other names")
+        raise ConfigError("study: stratum 'all' is reserved for the union of the others; rename it")
     if to.exists() and (not to.is_dir() or any(to.iterdir())):
         raise DataError(f"{to}: not an empty folder; name a new one for the study")
     population = draw(material.strata, settings.size, settings.seed)
     make_folder(to.parent)
-    # A draft that cannot be deleted is no reason to fail once the study exists.
+    # Once the study exists, a draft that cannot be deleted is not an error.
     with TemporaryDirectory(prefix=f".{to.name}.", dir=to.parent, ignore_cleanup_errors=True) as draft:
         part, waiting = Path(draft) / "study", Path(draft) / "waiting"
         (part / PICTURES).mkdir(parents=True)
@@ -311,8 +313,8 @@ def _write(
     compared = ("A", "B") if settings.protocol == "pairwise" else ("B", "C")
     if all(words[compared[0]] == words[compared[1]] for page in proposed for _, _, words in page):
         raise DataError(
-            "study: the two systems show the same picture, or none, everywhere, so there is nothing to ask;"
-            " compare other systems, settings or texts"
+            "study: the two systems show the same picture, or none, for every text; compare other systems,"
+            " settings or texts"
         )
     names = copies.write(folder / PICTURES)
     pages = [
@@ -370,8 +372,8 @@ def _drafted(
 ) -> Draft:
     """Draft an item, with its pictures in a pseudorandom canonical order.
 
-    A pair shows the picture of each system, or that there is none; if both are equal the item is pre-filled.
-    A tick-all step shows each distinct picture once.
+    A pair shows each system's picture, or that the system shows none; if both are equal, the item is
+    pre-filled. A tick-all step shows each distinct picture once.
     """
     systems: dict[str, tuple[str, ...]]
     more: dict[str, Any] = {"position": one.position}

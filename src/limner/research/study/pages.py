@@ -26,8 +26,8 @@ FIELD = "answer-"
 def _field(token: str, number: int) -> str:
     """Form field of the n-th item of a page, from 1.
 
-    Names differ between pages and raters, because browsers restore answers into fields of the same name even
-    when another page is shown.
+    Names differ between pages and raters, because browsers restore earlier answers into fields of the same
+    name, even on another page.
     """
     return f"{FIELD}{token}-{number}"
 
@@ -48,7 +48,7 @@ def read_answers(
         unit: the page.
         plan: gives the order that the rater saw.
         rater: public id.
-        pairs: pairwise protocol; otherwise any number of pictures may be ticked, or "none".
+        pairs: whether the protocol is pairwise; otherwise any number of pictures may be ticked, or "none".
     """
     answers: list[Answered] = []
     for number, item in enumerate(unit.items, start=1):
@@ -75,7 +75,7 @@ def _answer(values: Sequence[str], shown: Sequence[str], item: Item, *, pairs: b
 
 
 AROUND = 2
-"""Texts shown before and after the one to judge; the rest of the story opens on demand."""
+"""Number of texts shown before and after the one to judge; the rest of the story opens on demand."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Pages:
     """Renders pages of one study."""
 
     def __init__(self, wording: RaterWording) -> None:
-        """Take the wording that all pages share."""
+        """Use this wording on all pages."""
         self._templates = environment("limner.research.study")
         self._wording = wording
 
@@ -153,9 +153,9 @@ class Pages:
             turn: the rater's next task, from the database.
             plan: gives the order of the pictures.
             rater: public id.
-            link: URL by which the rater can return.
+            link: URL with which the rater can return.
             ending: completion code or link, shown at the end.
-            note: one sentence about the last answer.
+            note: one sentence about the previous answer.
             form: fields of an incomplete form, to restore.
         """
         if turn.withdrawn:

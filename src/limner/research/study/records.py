@@ -1,6 +1,6 @@
 """Records and files of a human study: registration, items, key, population and votes.
 
-The sample depends only on ids and a seed. Choosing items by the systems' results would bias the comparison.
+The sample depends only on ids and a seed: choosing items by the systems' results would bias the comparison.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class Item(Record):
         context: all texts of its story in order, with `text` at `position`; empty if there is no story, and
             in tick-all, where the items of a sequence share a page.
         candidates: in canonical (pseudorandom) order; the page shows them in an order per rater.
-        stratum: group that the report counts separately, such as a relation; not shown to raters.
+        stratum: group that the report treats separately, such as a relation; not shown to raters.
         sequence: tick-all: items with this name share one page, in the order of `position`.
         position: position in the story, from 0.
         prefilled: the answer if both pictures have the same content, so that no rater is asked.
@@ -215,7 +215,7 @@ class Key(Record):
 
 
 class SampleDraw(Record):
-    """Ids of a stratum's population, and of its sample in the order of the draw."""
+    """Ids of a stratum's population, and of its sample in the order drawn."""
 
     population: tuple[str, ...]
     drawn: tuple[str, ...]
@@ -247,7 +247,7 @@ def draw(strata: Mapping[str, Iterable[str]], size: int | None, seed: int) -> Po
         size: sample size per stratum, at least 1 (a smaller stratum is taken whole); None takes all.
         seed: at least 0.
     Returns:
-        The sorted population of each stratum, and its sample in the order of the draw.
+        The sorted population of each stratum, and its sample in the order drawn.
     Raises:
         DataError: no stratum, or one without ids.
     Source: docs/methods/evaluation.md §9.1. Departs: the release of CMCM 2022 keeps items that the tested
@@ -283,7 +283,7 @@ def redrawn(population: Population) -> bool:
 
 
 def _digest(*parts: object) -> bytes:
-    # Lengths keep ("a", "bc") apart from ("ab", "c").
+    # Lengths distinguish ("a", "bc") from ("ab", "c").
     words = [str(part).encode("utf-8", "surrogatepass") for part in parts]
     return hashlib.sha256(b"".join(b"%d:%b" % (len(word), word) for word in words)).digest()
 
@@ -347,7 +347,7 @@ def check_votes(votes: Iterable[Vote], items: Sequence[Item], protocol: Protocol
             raise DataError(f"{where}: the study has no such item")
         _check_vote(vote, known[vote.item], protocol, where)
         if (vote.item, vote.rater) in seen:
-            raise DataError(f"{where}: there are two; keep the first")
+            raise DataError(f"{where}: appears twice; keep the first")
         seen.add((vote.item, vote.rater))
     return checked
 
@@ -367,7 +367,7 @@ def write_study(
         folder: an existing folder.
         values: fields of `Study` without the hashes.
         items: items to judge.
-        key: system of each picture.
+        key: which system chose each picture.
         population: population of the sample.
     Returns:
         The registration, with the hashes of its files and of itself.
@@ -427,7 +427,7 @@ def read_study(folder: Path | str, *, pictures: bool = True) -> StudyFiles:
     )
     ids = [item.id for item in files.items]
     if len(set(ids)) != len(ids) or set(ids) != set(files.key.items):
-        raise DataError(f"{home}: items and key name different items; create the study again")
+        raise DataError(f"{home}: the items of {ITEMS} differ from those of {KEY}; create the study again")
     if pictures:
         for name in sorted(
             {candidate.picture for item in files.items for candidate in item.candidates if candidate.picture}

@@ -1,8 +1,8 @@
-"""Recruiting raters: panel parameters in the URL, completion codes, screening out, and rate limits for new
-raters.
+"""Recruits raters: panel ids in the URL, completion codes, screening out, and rate limits for new raters.
 
 One person could take part many times under new random ids. Raters who begin shortly after one another from
-one network address are therefore recorded as a crowd. Addresses are held only in memory, for an hour at most.
+one network address are therefore recorded as a crowd. Addresses are held only in memory, and are forgotten an
+hour after the last new rater.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NEW_RATERS = 30
 CROWD = 10
 """Raters from one address that make a crowd; fewer if a page has few raters, see `crowd_of`."""
 APART_S = 3600.0
-"""Without a new rater for this long, a crowd ends and its address is forgotten."""
+"""A crowd ends, and its address is forgotten, after this long without a new rater."""
 ADDRESSES = 10_000
 
 
@@ -85,7 +85,7 @@ class Panelist(Record):
         return hashlib.sha256(f"{self.salt}\x1f{self.panel}\x1f{self.worker}".encode()).hexdigest()[:16]
 
     def secret(self, study: str) -> str:
-        """The rater's secret, derived from the panel's ids: one panel URL always leads to one rater."""
+        """The rater's secret, derived from the panel's ids, so one panel URL always leads to one rater."""
         words = "\x1f".join((study, self.panel, self.worker, self.batch, self.session))
         return urlsafe_b64encode(hashlib.sha256(words.encode()).digest()[:18]).decode()
 
@@ -210,7 +210,7 @@ class Newcomers:
         self._turn = threading.Lock()
 
     def wait_s(self, address: str) -> float:
-        """Seconds until a new rater may begin; 0 admits and counts the rater.
+        """Seconds until a new rater may begin; if 0, the rater is admitted and counted.
 
         Args:
             address: IP address; any other string, as in tests, is used as it is.

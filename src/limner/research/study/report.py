@@ -1,6 +1,6 @@
-"""Presents a study's results: tables (with the papers' figures on request), example pages, and a CSV file.
+"""Reports of a study: tables (with the papers' figures on request), example pages, and a CSV file.
 
-All tables are built here, so that Markdown, LaTeX and HTML agree.
+All formats are rendered from the same tables, so that Markdown, LaTeX and HTML agree.
 """
 
 import csv
@@ -55,7 +55,7 @@ FEWEST_COLUMNS = (2, 3, 4, 5)
 
 
 def build(report: StudyReport, *, published: bool = False) -> list[Table]:
-    """Build all tables of a report: for each view outcomes, tests, power and agreement.
+    """Build all tables of a report: outcomes, tests, power and agreement for each view.
 
     Args:
         report: result of `limner.research.study.analysis.analyse`.
@@ -107,7 +107,7 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
             remark = f"here {one.tested}, {remark}"
         rows.append(Row(name=name, cells=tuple(cells), remark=remark))
     notes = [
-        "Share of items in per cent; brackets: Wilson interval, assuming independent items."
+        "Share of items in per cent; brackets: Wilson interval, which assumes independent items."
         + (
             f" Parentheses: the paper's figure, from {entry['items']} items per row that were selected by"
             " outcome."
@@ -166,7 +166,7 @@ def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
         rows=tuple(rows),
         notes=(
             "Number of steps for which more than half of the raters ticked exactly these pictures, by number"
-            " of votes; without a majority, by the votes for the most frequent answer. A tick of a picture"
+            " of votes; without a majority, by the votes for the most frequent answer. A tick on a picture"
             " that several systems chose counts for each.",
             *(
                 (
@@ -206,7 +206,7 @@ def _ticked(report: StudyReport, view: View) -> Table:
         corner="picture of",
         blocks=_blocks({"ticked, %": ("of votes", "by the majority of a step")}),
         rows=tuple(rows),
-        notes=("Counted for each picture independently of the others.",),
+        notes=("Each picture is counted independently of the others.",),
     )
 
 
@@ -224,7 +224,7 @@ def _tests(report: StudyReport, view: View) -> Table:
         " 0."
         if report.protocol == "pairwise"
         else "Score of a step: +1 if more than half of the raters tick the picture of the model with"
-        " context but no majority ticks that of the model without, −1 the other way round, else 0."
+        " context but no majority ticks that of the model without, −1 in the reverse case, else 0."
     )
     return Table(
         name=f"{report.protocol}-tests",
@@ -240,10 +240,11 @@ def _tests(report: StudyReport, view: View) -> Table:
         rows=tuple(Row(name=one.stratum, cells=tuple(cells(one)), remark=_sizes(one)) for one in view.strata),
         notes=(
             scored,
-            "Sign test: exact, two-sided, ties left out. t-test: mean score against 0; undefined if all"
-            " scores are equal. Effect: mean over standard deviation, interval by the noncentral t.",
+            "Sign test: exact, two-sided, without ties. t-test: mean score against 0; undefined if all scores"
+            " are equal. Effect: mean divided by standard deviation, interval from the noncentral t"
+            " distribution.",
             "Interval of the mean: bootstrap of whole stories or duplicate groups. Holm: corrected for the"
-            " number of strata; the row of all strata is not counted as a test.",
+            " number of strata; the row of all strata does not count as a test.",
         ),
     )
 
@@ -273,7 +274,7 @@ def _power(report: StudyReport, view: View, *, published: bool) -> Table:
         ),
         rows=tuple(Row(name=one.stratum, cells=tuple(cells(one))) for one in view.strata),
         notes=(
-            f"Two-sided, level {report.level:g}; effects are means over standard deviations."
+            f"Two-sided, level {report.level:g}; effects are means divided by standard deviations."
             + (printed if published and report.protocol == "pairwise" else ""),
         ),
     )
@@ -296,9 +297,8 @@ def _agreement(report: StudyReport, view: View) -> Table:
         ),
         rows=tuple(Row(name=one.stratum, cells=tuple(_cells(one.agreement, kinds))) for one in view.strata),
         notes=(
-            f"A unit is {unit}. Kappa uses the units with the most frequent number of votes, alpha all with"
-            " two"
-            " or more; both are undefined if all votes are the same. Pre-filled pairs do not count.",
+            f"A unit is {unit}. Kappa uses the units with the most frequent number of votes, alpha all units"
+            " with two or more; both are undefined if all votes are the same. Pre-filled pairs do not count.",
         ),
     )
 
@@ -330,7 +330,7 @@ def _sizes(one: StratumPreference) -> str:
 
 
 def _counted(report: StudyReport, view: View) -> Sequence[str]:
-    """Notes: the systems, and the numbers of votes and raters."""
+    """Notes that name the systems and count votes and raters."""
     roles = ["True picture", "Model with context", "Model without context"]
     if report.protocol == "pairwise":
         roles = ["Tested", "Control"]
@@ -346,16 +346,16 @@ def _counted(report: StudyReport, view: View) -> Sequence[str]:
         f" {view.incomplete} of the others have fewer than {counted(report.raters_per_item, 'vote')}.",
         f"Attention checks of all {counted(checks.raters, 'rater')}: {checks.wrong} of {checks.answered}"
         f" answers wrong; failed by {counted(len(checks.failed), 'rater')};"
-        f" {counted(checks.unchecked, 'rater')} met none.",
+        f" {counted(checks.unchecked, 'rater')} answered none.",
     )
 
 
 def standing_lines(report: StudyReport) -> list[str]:
-    """Warnings for the head of a report: interim results, withdrawn votes, suspicious votes."""
+    """Warnings for the top of a report: interim results, withdrawn votes, suspicious votes."""
     lines = []
     if report.interim:
         lines.append(
-            f"INTERIM: {report.votes:,} of the {counted(report.due, 'vote')} registered are in; figures and"
+            f"INTERIM: {report.votes:,} of {counted(report.due, 'registered vote')} received; figures and"
             " tests will change, and looking at a test early invalidates its registered level"
         )
     gone = report.withdrawn
@@ -420,11 +420,11 @@ def report_text(
     tables = render(build(report, published=published), form)
     if form == "latex":
         return tables
-    study, again = files.study, "is" if redrawn(files.population) else "IS NOT"
+    study, again = files.study, "reproduce" if redrawn(files.population) else "DO NOT REPRODUCE"
     facts = [
         *standing_lines(report),
         *registration_lines(study),
-        f"The sample {again} reproduced by the seed and the stored population; no file was altered",
+        f"The seed and the stored population {again} the sample; no file was altered",
     ]
     if form == "md":
         plain = [line.replace("*", "\\*").replace("_", "\\_") for line in facts]
@@ -458,9 +458,9 @@ def registration_lines(study: Study) -> list[str]:
 def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: Path, count: int) -> None:
     """Write an HTML page with examples in three groups: one system, the other, or neither is preferred.
 
-    Pairwise, the majority's answer decides. In tick-all, a system is preferred if more than half of the
-    raters tick its picture and no majority ticks the other's; neither is preferred if no majority ticks
-    either. The remaining items are only counted.
+    In pairwise studies, the majority's answer decides. In tick-all studies, a system is preferred if more
+    than half of the raters tick its picture and no majority ticks the other's; neither is preferred if no
+    majority ticks either. The remaining items are only counted.
 
     Args:
         folder: folder of the study, which holds the pictures.
@@ -476,7 +476,9 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
     check_page(to)
     result = tally(files, [vote for vote in votes if vote.answer is not None])
     if not result.decided:
-        raise DataError(f"study: {folder}: no item has two votes; wait for more, see 'limner study status'")
+        raise DataError(
+            f"study: {folder}: no item has enough votes; wait for more, see 'limner study status'"
+        )
     pairs = files.study.protocol == "pairwise"
     letters = "AB" if pairs else "BC"
     items = {item.id: item for item in files.items}
@@ -518,8 +520,8 @@ def write_preferred(folder: Path, files: StudyFiles, votes: Iterable[Vote], to: 
         yield Group(item.text, examples, level=3)
 
     note = (
-        "Items by the answer of more than half of their raters; the examples are taken at regular intervals."
-        f" Left out, because both pictures fit or raters disagree: {counted(rest, 'item')}."
+        "Items by the answer of more than half of their raters; examples are taken at regular intervals."
+        f" Left out because both pictures fit or raters disagree: {counted(rest, 'item')}."
     )
     groups = in_parts(parts, counted(len(result.decided), "item"), count, shown)
     write_page(to, "examples", files.study.title, note, groups=groups)
@@ -569,8 +571,8 @@ def tidy_csv(
         files: files of the study.
         votes: its votes; rows of withdrawn votes have no answer.
         panelists: rater → ids on the panel.
-        worker_ids: whether to give the panel's ids of worker, study and session; otherwise each worker is a
-            hash.
+        worker_ids: whether to include the panel's ids of worker, study and session; otherwise each worker is
+            given as a hash.
     """
     known = panelists or {}
     pages = {item.id: name for name, unit in units(files.items, ()).items() for item in unit.items}
@@ -590,7 +592,7 @@ def tidy_csv(
 
 
 def _plain(value: object) -> object:
-    """Escape a cell that a spreadsheet would take for a formula."""
+    """Escape a cell that a spreadsheet would read as a formula."""
     if not isinstance(value, str):
         return value
     text = "\n".join(

@@ -1,6 +1,6 @@
 """Sources of a study: an items file, storyboards, or measured runs.
 
-The sample is drawn from ids alone. A system's pictures are looked up only for ids that were drawn.
+The sample is drawn by id; a system's pictures are looked up only for the ids that were drawn.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ class Material:
         strata: stratum → id of a sampling unit → its one text, or the steps of the sequence in order.
         systems: stratum → letter → name of the system.
         notes: messages for the user.
-        rules: sentences to register that define the population and the pictures.
+        rules: sentences to register, which define the population and the pictures.
     """
 
     strata: Mapping[str, Mapping[str, Sequence[Proposal]]]
@@ -153,7 +153,7 @@ def items_material(protocol: Protocol, file: Path, names: Sequence[str] = ()) ->
             raise DataError(f"{where}: id {line.id!r} appears twice; give every item its own id")
         if bool(line.sequence) == pairs:
             raise DataError(
-                f"{where}: {line.id!r} is no item of the {protocol} protocol; see docs/studies.md"
+                f"{where}: {line.id!r} is not an item of the {protocol} protocol; see docs/studies.md"
             )
         known.add(line.id)
         unit = strata.setdefault(line.stratum, {}).setdefault(line.id if pairs else line.sequence, [])
@@ -195,14 +195,14 @@ def material_of(
         refined: whether to show the pictures after refinement.
     Raises:
         ConfigError: the options contradict each other.
-        LimnerError: as the function for the source.
+        LimnerError: see the function for the source.
     """
     runs = items is None and bool(control) and control[0].suffix != ".json"
     if not runs and (refined or decoding != "steps"):
         raise ConfigError("study: --refined and --decoding apply to measured runs only; leave them out")
     if items is not None:
         if tested or control or truth or relations:
-            raise ConfigError("study: --items already names all pictures; leave the other sources out")
+            raise ConfigError("study: --items already names all pictures; leave out the other sources")
         return items_material(protocol, items, names)
     if not control or not (tested or relations):
         raise ConfigError("study: name --tested and --control (runs or storyboards), or --items FILE")
@@ -280,7 +280,7 @@ def boards_material(
                     f"study: {path} and {paths[0]} have different steps; both must illustrate the same text"
                 )
         if first.id in stories:
-            raise DataError(f"study: {paths[0]}: a second board of {first.id!r}; name it once")
+            raise DataError(f"study: {paths[0]}: a second storyboard of {first.id!r}; name each story once")
         chosen = _chosen_by_systems(boards)
         steps, fixed = steps + len(first.steps), fixed + len(first.steps) - len(chosen)
         blanks += sum(
@@ -304,15 +304,13 @@ def boards_material(
     rules = []
     if fixed:
         rules.append(
-            f"{fixed} of {steps} steps are not in the population: in one of the storyboards their picture was"
-            " pinned or comes from the text, so no system chose it."
+            f"{fixed} of {steps} steps are not in the population: in one of the storyboards, the user pinned"
+            " or blanked the step or the text gives its picture, so no system chose it."
         )
     if blanks and pairs:
         rules.append("If a system leaves a step blank, raters see that it shows no picture there.")
     elif blanks:
-        rules.append(
-            "If a system leaves a step blank, there is no picture to tick, which counts as not ticked."
-        )
+        rules.append("If a system leaves a step blank, there is no picture to tick; it counts as not ticked.")
     lettered = {ALL: dict(zip("AB" if pairs else "ABC", systems, strict=True))}
     return Material({ALL: stories}, lettered, notes=tuple(rules), rules=tuple(rules))
 
@@ -323,10 +321,10 @@ def _systems(own: Boards) -> list[Board]:
 
 
 def _chosen_by_systems(own: Boards) -> frozenset[int]:
-    """Steps that the systems alone decided, including blanks.
+    """Steps whose picture or blank the systems chose.
 
-    A blank is a system's choice: leaving blanks out would select items by the systems' results. Pinned
-    pictures, pictures of the text itself and blanks that the user asked for are not a system's choice.
+    A blank is a system's choice too: leaving blanks out would select items by the systems' results. Pinned
+    pictures, pictures of the text itself and blanks that the user asked for are not.
     """
     fixed = {
         step.position
@@ -395,8 +393,8 @@ def _unchanged(board: Path, place: int, paths: Sequence[str], sha256: str | None
         if file.is_file() and sha256_of(file) == sha256:
             return file
     raise DataError(
-        f"study: {board}: step {place + 1}: {paths[0]} is missing or has changed since the board was made;"
-        " restore it, or illustrate again"
+        f"study: {board}: step {place + 1}: {paths[0]} is missing or has changed since the storyboard was"
+        " made; restore it, or illustrate again"
     )
 
 
@@ -454,7 +452,7 @@ def relations_material(
             for relation, run in tested.items()
         },
         notes=tuple(
-            f"{run}: shows the top picture before refinement; add --refined for the one after"
+            f"{run}: shows the top picture before refinement; add --refined to show the one after it"
             for run, result in runs.items()
             if result.about.refinement and not refined and decoding == "steps"
         ),
@@ -487,14 +485,14 @@ def _decoded(run: Path, story: SequenceResult, decoding: Decoding) -> tuple[tupl
 def _stage_rules(
     results: Iterable[Result | SequenceResult], *, refined: bool, decoding: Decoding
 ) -> tuple[str, ...]:
-    """Sentences to register about which of a run's pictures is shown."""
+    """Sentences to register that state which of a run's pictures are shown."""
     rules = [] if decoding == "steps" else ["Pictures are chosen so that none appears twice in a story."]
     for about in {result.about.system: result.about for result in results}.values() if refined else ():
         how = ", ".join(f"{name} {value:g}" for name, value in about.refinement.items())
         rules.append(
             f"Pictures of {about.system} are those after refinement ({how})."
             if how
-            else f"{about.system} refines nothing; its first pictures are shown."
+            else f"{about.system} does not refine; its top pictures are shown."
         )
     return tuple(rules)
 
@@ -613,4 +611,7 @@ class DataPictures:
 def _check_same(run: Path, found: Result | SequenceResult, other: Path, due: Result | SequenceResult) -> None:
     one, two = found.about, due.about
     if (one.data, one.split, found.ids) != (two.data, two.split, due.ids):
-        raise DataError(f"study: {run} and {other} were measured on different texts; measure both alike")
+        raise DataError(
+            f"study: {run} and {other} were measured on different texts; measure both on one data set"
+            " and split"
+        )

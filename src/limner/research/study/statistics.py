@@ -1,4 +1,4 @@
-"""Significance tests of a preference, power analysis, and agreement of raters.
+"""Significance tests of a preference, power analysis, and inter-rater agreement.
 
 Scores are +1, 0 or −1 per item. The sign test is exact; the t-test is the one that the papers use.
 """
@@ -18,11 +18,11 @@ from limner.config import Record
 from limner.errors import MissingError
 
 EFFECTS = (0.17, 0.2, 0.5)
-"""Effects whose power is reported: the one CMCM states as detectable, and Cohen's small and medium."""
+"""Effects whose power is reported: the one that CMCM states as detectable, and Cohen's small and medium."""
 
 
 class SignTest(Record):
-    """Sign test of wins against losses, without ties.
+    """Sign test of wins against losses; ties do not count.
 
     Attributes:
         wins, losses: numbers of items.
@@ -45,7 +45,7 @@ class MeanTest(Record):
     Attributes:
         n: items.
         mean: mean of the scores, in [−1, 1].
-        t, p_value: two-sided; None if all scores are equal or there is only one.
+        t, p_value: t statistic and two-sided p value; None if all scores are equal or there is only one.
         effect: mean / standard deviation (Cohen's d, n − 1); None as for `t`.
         low, high: interval of the effect from the noncentral t distribution; None as for `t`.
     """
@@ -156,7 +156,7 @@ def detectable_effect(n: int, level: float = 0.05, power: float = 0.95) -> float
     Args:
         n: items, at least 1.
         level: level of the test, in (0, 1).
-        power: required, in (0, 1).
+        power: required power, in (0, 1).
     Source: docs/methods/evaluation.md §9.4, (z_{1−a/2} + z_{1−b}) / √n. Does not need statsmodels.
     """
     return float((norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n))

@@ -109,8 +109,8 @@ WITHDRAWALS = _table(
     _text("asked_by", 16),  # the rater, or the owner of the study
     _of_rater(),
 )
-# Raters who began one after another from one network address, which itself is not stored; a crowd has a
-# random name.
+# Raters who began shortly after one another from one network address. The address is not stored; a crowd has
+# a random name.
 CROWDS = _table("limner_crowds", ["study", "rater"], _text("crowd", 16), _of_rater())
 # Withdrawn votes without their answers, so that they can be counted.
 WITHDRAWN = _table("limner_withdrawn_votes", ["study", "item", "rater"], _text("unit", 128), _number("time"))
@@ -123,8 +123,8 @@ FIRST_WAIT_S = 0.02
 BUSY_S = 30
 HOLD_S = 1200.0
 LEAST_LETTERS = 8
-"""Least length of a prefix that may stand for a rater's id."""
-# Words in messages of errors that are not transient.
+"""Least length of a prefix that may be given instead of a rater's id."""
+# Words in the messages of errors that are not transient.
 _LASTING = ("full", "not a database", "readonly", "I/O", "does not exist", "authentication failed", "no such")
 Made = TypeVar("Made")
 Outcome = Literal["stored", "stands", "gone"]
@@ -132,7 +132,7 @@ Row = sql.RowMapping | Mapping[str, object]
 
 
 class TakenError(DataError):
-    """A panel's worker already takes part, by another submission."""
+    """A panel's worker already takes part under another submission."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ class Turn:
         unit: the page to answer; None if there is none.
         answered: number of pages this rater has answered, including checks.
         left: number of pages that may follow this one, including checks.
-        waiting: whether no place is free now, but reserved ones may become free.
+        waiting: whether all places are taken now, but reserved ones may become free.
         withdrawn: whether the rater has withdrawn.
     """
 
@@ -215,9 +215,9 @@ class VoteBase:
         self._place = url.database if self._sqlite and url.database else self.name
         self._study, self._reading_only = study.sha256, reading_only
         self._clock = clock or steady_clock()
-        self._known: set[str] = set()  # cache; rows of raters are never deleted
-        # Threads of one server queue here: in the database they would poll, or hold a connection while
-        # waiting. Only the database separates several servers.
+        self._known: set[str] = set()  # a cache, which stays valid because raters are never deleted
+        # Threads of one server wait here; in the database they would poll, or hold a connection while
+        # waiting. Several servers are synchronised only by the database.
         self._writer = threading.Lock()
         self._registered = sql.select(STUDIES.c.sha256).where(STUDIES.c.sha256 == self._study)
         self._engine = _engine(url, reading_only=reading_only)
@@ -331,7 +331,7 @@ class VoteBase:
                 return rater
             same = panelist and panelist.model_dump(include={"panel", "worker"})
             if same and self._holds(connection, PANELISTS, **same):
-                raise TakenError("this worker takes part already")
+                raise TakenError("this worker already takes part")
             row = {"study": self._study, "id": rater, "consented": time.time()}
             connection.execute(sql.insert(RATERS).values(**row))
             if panelist is not None:
@@ -408,7 +408,7 @@ class VoteBase:
         return self.write(work)
 
     def mark(self, crowd: str, raters: Sequence[str]) -> None:
-        """Record that raters began one after another from one network address.
+        """Record that raters began shortly after one another from one network address.
 
         Args:
             crowd: name of the crowd.
@@ -428,7 +428,7 @@ class VoteBase:
         self.write(work, lasting=False)
 
     def crowds(self) -> Mapping[str, str]:
-        """Public id → crowd, for raters of crowds."""
+        """Public id → crowd, for raters in a crowd."""
         return {row["rater"]: row["crowd"] for row in self._rows(CROWDS)}
 
     def panelists(self) -> Mapping[str, Panelist]:
@@ -474,7 +474,7 @@ class VoteBase:
                     row = {"study": self._study, "unit": held, "rater": rater, "place": number}
                     connection.execute(sql.insert(PLACES).values(**row, held=now, shown=now))
             else:
-                # After a lapsed reservation the time starts again.
+                # If the reservation has lapsed, the time starts again.
                 place = mine[held]
                 anew = _lapsed(place.held, now, hold_s) or place.shown > now
                 shown_at = now if anew else place.shown
@@ -766,7 +766,7 @@ def _engine(url: sql.URL, *, reading_only: bool) -> sql.Engine:
 
 
 def _passing(error: sql.exc.DBAPIError | UnicodeDecodeError, turn: int) -> bool:
-    """Whether an error is transient: a lock, a race, a deadlock, a lost connection."""
+    """Whether an error is transient: a lock, a race, a deadlock or a lost connection."""
     if isinstance(error, UnicodeDecodeError):  # the file is damaged
         return False
     message = str(error.orig)

@@ -1,8 +1,8 @@
 """Synthetic picture books: generated stories with known ground truth.
 
-`tales` defines scenes and texts, `canvas` and `render` draw them, `book` generates stories from a seed and
-registers the data set, `book_files` writes files, `demo` makes the demonstration. Shapes and wordings are in
-TOML tables.
+`tales` defines scenes and texts, `canvas` and `render` draw the scenes, `book` generates stories from a seed
+and registers the data set, `book_files` writes files, and `demo` makes the demonstration. Shapes and wordings
+are in TOML files.
 """
 
 from limner.research.worlds.book import RELATIONS, BookPage, Distractor, PictureBook, SyntheticStory

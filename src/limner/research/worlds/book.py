@@ -1,4 +1,4 @@
-"""Generates stories from a seed (cast, plot, texts and their relations), and registers the data set."""
+"""Generates stories from a seed (cast, plot, texts and relations), and registers the data set."""
 
 from __future__ import annotations
 
@@ -68,19 +68,19 @@ class BookPage:
 
     @property
     def relations(self) -> dict[str, bool]:
-        """Relation of RELATIONS → whether it holds between text and picture."""
+        """Relation (one of RELATIONS) → whether it holds between text and picture."""
         return self.text.relations
 
 
 @dataclass(frozen=True)
 class Distractor:
-    """A picture of the same world that belongs to no page.
+    """A picture of the same story world that belongs to no page.
 
     Attributes:
         scene: what it shows.
         page: the page that it resembles, from 0.
-        kind: ``character`` (same place and activity, other character) or ``deed`` (same character and place,
-            other activity).
+        kind: ``character`` (same place and activity, another character) or ``deed`` (same character and
+            place, another activity).
         caption: literal description of the picture.
     """
 
@@ -97,7 +97,7 @@ class SyntheticStory:
     Attributes:
         id: s000, s001, ….
         title: hero and deed.
-        split: by story.
+        split: train, val or test; all pages have the same.
         pages: ground truth of the pages, in order.
         style: drawing style of all its pictures.
         cast: its characters; the hero first.
@@ -114,7 +114,7 @@ class SyntheticStory:
 
     @cached_property
     def story(self) -> Story:
-        """Its text as the product takes it, one step per page."""
+        """Its text as a `limner.records.Story`, one step per page."""
         from limner.records import Step, Story
 
         return Story(
@@ -171,7 +171,7 @@ class SyntheticStory:
 
 
 def _other_deed(rng: np.random.Generator, scene: DrawnScene, shown: set[tuple[str, str]]) -> tuple[Tale, str]:
-    """An activity that the story does not show, if possible one that suits the scene's place."""
+    """An activity that the story does not show; if possible, one that suits the scene's setting."""
     all_deeds = [
         (tale, phase)
         for tale in tales().values()
@@ -248,7 +248,7 @@ class PictureBook:
         """Generate stories.
 
         Args:
-            n: number of stories, 0 or more; of every ten, seven are train, one val and two test.
+            n: number of stories, 0 or more; of every ten, seven are train, one is val and two are test.
             pages: fewest and most pages, within 6 to 10.
         Returns:
             Stories with ids s000, s001, ….
@@ -303,7 +303,7 @@ def _plan(rng: np.random.Generator, count: int) -> list[tuple[Tale, str, Setting
     for role, at in (("opening", 0), ("closing", len(parts) + 1)):
         ends = [tale for tale in book if tale.role == role]
         parts.insert(at, [(ends[int(rng.integers(len(ends)))], "during")])
-    # time of day never goes back: parts that need the evening come late
+    # time never goes back: parts that need the evening come late
     inner = sorted(parts[1:-1], key=lambda part: min(_FLOW[t] for t in part[0][0].times))
     parts = [parts[0], *inner, parts[-1]]
     plan: list[tuple[Tale, str, Setting]] = []
@@ -381,7 +381,7 @@ def picture_book(stories: int = 200, seed: int = 0, size_px: int = 64) -> tuple[
 
 @lru_cache(maxsize=2)
 def _drawn(stories: int, seed: int, size_px: int) -> tuple[PairSet, Pixels]:
-    """Cached, because the runs of a table use the same books, which take a minute to render."""
+    """Pairs and drawings; cached, because the runs of a table use the same books, which are slow to draw."""
     books = PictureBook(seed).stories(stories)
     return picture_book_pairs(books), drawings(books if size_px else [], size_px)
 
@@ -416,7 +416,7 @@ def _true_graphs(stories: int, seed: int) -> tuple[list[SceneGraph], list[str]]:
 register(
     DataSet(
         NAME,
-        "drawn picture books with known answers",
+        "generated picture books with known answers",
         relations=RELATIONS,
         sequence="story",
         draw=picture_book,

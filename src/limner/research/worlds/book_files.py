@@ -1,7 +1,7 @@
 """Writes picture books to a folder, in formats that limner reads.
 
 Writes `stories.jsonl`, `metadata.jsonl` (as in a Hugging Face image folder), scene graphs, relations and the
-correct answers.
+right answers.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def save(picture: Image.Image, path: Path, words: str, creator: str, carrier: Ca
         path: file ending in .png or .jpg.
         words: caption.
         creator: name of the illustrator.
-        carrier: where to store the caption: exif or xmp in the file, or sidecar in `name.txt`; metadata and
-            none store nothing here.
+        carrier: where to store the caption: exif or xmp in the file, sidecar in `name.txt`; metadata and none
+            store nothing here.
     Returns:
         SHA-256 of the file, 64 hex digits.
     """
@@ -80,7 +80,7 @@ def write_lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
 
 
 def cover_scene(story: SyntheticStory) -> DrawnScene:
-    """The scene of a story's cover: its two characters wave, in the setting of the first page."""
+    """The scene of a story's cover: its two characters wave in the setting of the first page."""
     first = story.pages[0].scene
     setting = Setting(first.place, first.weather, first.time)
     return compose(tales()["friends"], "during", setting, story.cast[0], story.cast[1])

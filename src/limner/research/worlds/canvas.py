@@ -1,6 +1,6 @@
-"""A supersampled canvas in unit coordinates that draws in a `Style`.
+"""A supersampled canvas in unit coordinates, which draws in a `Style`.
 
-Lines wobble, fills follow the palette, and each labelled part records its bounding box.
+Lines wobble, fills follow the palette, and a bounding box is recorded for each labelled part.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PALETTE: dict[str, tuple[float, float, RGB, float]] = {
 
 
 def mix(a: RGB, b: RGB, share: float) -> RGB:
-    """Colour between two colours.
+    """Interpolate between two colours.
 
     Args:
         a: RGB 0 to 255.
@@ -73,12 +73,12 @@ def mix(a: RGB, b: RGB, share: float) -> RGB:
 
 
 def darker(colour: RGB, share: float = 0.2) -> RGB:
-    """Mix with a warm dark colour; `share` from 0 to 1."""
+    """Mix a colour with a warm dark one; `share` from 0 to 1."""
     return mix(colour, (52, 30, 48), share)
 
 
 def lighter(colour: RGB, share: float = 0.3) -> RGB:
-    """Mix with warm white; `share` from 0 to 1."""
+    """Mix a colour with warm white; `share` from 0 to 1."""
     return mix(colour, (255, 252, 244), share)
 
 
@@ -87,8 +87,8 @@ def curve(points: Sequence[Point], closed: bool = True, steps: int = 8) -> list[
 
     Args:
         points: at least three for a closed curve, two for an open one.
-        closed: whether the last point leads back to the first.
-        steps: pieces per span.
+        closed: whether the curve returns to the first point.
+        steps: number of pieces between two points.
     """
     p = np.asarray(points, dtype=np.float64)
     p = np.vstack([p[-1], p, p[0], p[1]]) if closed else np.vstack([p[0], p, p[-1]])
@@ -103,7 +103,7 @@ def curve(points: Sequence[Point], closed: bool = True, steps: int = 8) -> list[
 
 
 def bend(start: Point, end: Point, bulge: float, steps: int = 10) -> list[Point]:
-    """Quadratic arc between two points; it bulges to the left by `bulge` times its length."""
+    """Quadratic arc between two points, its control point `bulge` times their distance to the left."""
     (x0, y0), (x1, y1) = start, end
     mx, my = (x0 + x1) / 2 + (y1 - y0) * bulge, (y0 + y1) / 2 - (x1 - x0) * bulge
     out = []
@@ -159,7 +159,7 @@ class Canvas:
         p = np.asarray(points, dtype=np.float64)
         x, y = p[:, 0], p[:, 1]
         if not steady:
-            # the wobble is a fixed warp of the page, so removing an object does not move other lines
+            # the wobble is a fixed warp of the page, so that removing an object does not move other lines
             a, f = self.style.wobble, self._phases
             x, y = (
                 x + a * (np.sin(31 * y + f[0]) + 0.5 * np.sin(17 * x + 53 * y + f[1])),

@@ -1,7 +1,8 @@
 """The demonstration: drawings, a few photographs, and four texts to illustrate.
 
-Three texts paraphrase, with pronouns, what some of the drawings show; the other drawings are distractors. The
-fourth is an article about the photographs. One paragraph each of the third and fourth text has no picture.
+Three texts paraphrase what some of the drawings show, using pronouns; the other drawings are distractors. The
+fourth text is an article about the photographs. One paragraph each of the third and fourth text has no
+picture.
 """
 
 import json
@@ -55,7 +56,7 @@ class DemoCollection:
         pictures: folder of the drawings.
         photographs: folder of the photographs, with captions and credits.
         texts: texts to illustrate: Markdown, HTML, plain text, and the article in Markdown.
-        answers: file name of a text → for each step the correct picture, relative to its folder, or None.
+        answers: file name of a text → for each step the right picture, relative to its folder, or None.
     """
 
     pictures: Path
@@ -137,9 +138,9 @@ def _book(
 
 
 def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene, int | None]]:
-    """Pictures of a book: its pages with their numbers, then distractors with None.
+    """Scenes of a book: its pages with their numbers, then distractors with None.
 
-    A distractor with the hero's activity shows another character; no two distractors have the same caption.
+    A distractor with the hero's activity shows another character; no distractor repeats a caption.
     """
     rng = np.random.default_rng([seed, book.style.seed])
     crowd: list[tuple[DrawnScene, int | None]] = [(page.scene, i) for i, page in enumerate(book.pages)]
@@ -156,7 +157,7 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene
 
 
 def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> DemoCollection:
-    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the correct answers.
+    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
 
     Args:
         folder: created if missing; an earlier demonstration there is replaced.
@@ -165,7 +166,7 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     Returns:
         The files. The answers are also in `answers.json` in the folder.
     Raises:
-        DataError: the folder is not empty and not an earlier demonstration.
+        DataError: the folder is neither empty nor an earlier demonstration.
     """
     root = Path(folder)
     mark = root / "answers.json"
@@ -202,7 +203,7 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
 
 
 def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Copy the photographs under names that say nothing, with their captions; shipped name → name here."""
+    """Copy the photographs under uninformative names, with captions; returns packaged name → new name."""
     named: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
     for number, entry in enumerate(table, start=1):

@@ -1,9 +1,9 @@
 """Renders a scene to a picture and a scene graph: shapes, places, characters, light and paper.
 
-The same code draws pixels and records boxes, so graph and picture agree. Props, places and clothes are tables
-of shapes in TOML files such as `props.toml`; each shape is a line ``[facts:] verb points numbers colour
-[option=value ...]``. A character is drawn in its own units (1 = its height); its hands reach for points of
-the page, so that it really holds what the text says it holds.
+The same code draws pixels and records boxes, so that graph and picture agree. Props, places and clothes are
+tables of shapes in TOML files such as `props.toml`; each shape is a line ``[facts:] verb points numbers
+colour [option=value ...]``. A character is drawn in its own units (1 = its height); its hands reach for
+points on the page, so that it holds what the text says.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Shape:
 
     Attributes:
         verb: area, blob, slab, oval, stroke, arc, curl, glow, shadow, or the name of another drawing.
-        points: (u, v, share): u to the right of and v above the origin, plus `share` of the way to the far
-            end.
+        points: (u, v, share): u to the right of the origin and v above it, plus `share` of the way to the
+            far end.
         numbers: radii, widths and other numbers that the verb takes.
         fill: colour, see `Pen.colour`; "" if the verb takes none.
         when: conditions that must all hold: alternative facts, or `!` before facts that must all be absent.
@@ -96,7 +96,7 @@ class Pen:
         unit: length of a unit on the page.
         width: factor of the width of lines, independent of `unit`.
         to: far end of an object with two ends, on the page.
-        turn: -1 if `place` mirrors.
+        turn: -1 if `place` mirrors, else 1.
         owner: prefix of the labels of parts, with a slash, or "".
         facts: facts about the object.
         colours: names of colours of this drawing only.
@@ -268,7 +268,7 @@ def _tufts(c: Canvas, scene: DrawnScene, colour: RGB) -> None:
 
 
 def draw_weather(c: Canvas, scene: DrawnScene) -> None:
-    """Draw rain, snow, wind and fog in front of everything; nothing indoors."""
+    """Draw rain, snow or wind in front of everything; nothing indoors."""
     if not scene.outdoors:
         return
     if scene.weather == "rainy":
@@ -356,7 +356,7 @@ def draw_figure(c: Canvas, figure: DrawnFigure, key: str) -> None:
 
 
 def _pen(c: Canvas, figure: DrawnFigure) -> Pen:
-    """A pen whose units follow the pose: lying, lower or leaning."""
+    """A pen in the units of a character, transformed by its pose (lying, lowered or leaning)."""
     who, turn, (x, y) = figure.who, figure.facing, figure.at
     s = HEIGHT * who.size
     drop = {"sit": 0.17, "kneel": 0.12, "run": -0.02, "dance": -0.02, "cheer": -0.02}.get(figure.pose, 0.0)
@@ -491,7 +491,7 @@ def _face(pen: Pen, who: Character, mood: str) -> None:
 
 
 def _half_oval(pen: Pen, at: Point, rx: float, ry: float, steps: int = 8) -> list[Point]:
-    """Points of half an ellipse above a point (below it for negative ry), on the page."""
+    """Points on the page of the half of an ellipse above a point (below it for negative ry)."""
     angles = [pi * i / steps for i in range(steps + 1)]
     return [pen.place(at[0] + rx * cos(a), at[1] + ry * sin(a)) for a in angles]
 

@@ -1,8 +1,8 @@
-"""Ground truth and texts of picture-book pages: who is there, where, doing what.
+"""Ground truth and texts of picture-book pages: who does what, and where.
 
-Activities with a before, a during and an after, and moments between them, lie in tables beside this file. A
-sketch of one, a cast and a setting become a `DrawnScene`; drawing, wording and scene graphs all read this
-record, so that they cannot disagree. It draws nothing and chooses nothing.
+Activities (with the phases before, during and after) and the moments between them are in TOML files in this
+folder. A sketch, a cast and a setting give a `DrawnScene`. Drawing, texts and scene graphs are all made from
+this record, so that they agree.
 """
 
 import re
@@ -41,7 +41,7 @@ def read_table(name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Character:
-    """A character; it looks the same on every page.
+    """A character, which looks the same on every page.
 
     Attributes:
         name: given name, such as Pip.
@@ -109,7 +109,7 @@ class DrawnFigure:
         pose: one of POSES.
         emotion: one of EMOTIONS.
         facing: +1 to the right, -1 to the left.
-        hands: points that the hands reach for, nearest first; empty if they hang down.
+        hands: points that the hands reach for, the nearer hand's first; empty for the hands of the pose.
     """
 
     who: Character
@@ -129,7 +129,7 @@ class Prop:
         state: its current state, or "".
         at: centre of its base, in the unit square, y downwards.
         size: scale factor.
-        to: second point, for things with two ends such as a string.
+        to: second point, for things with two ends, such as a string.
     """
 
     label: str
@@ -200,7 +200,7 @@ LINES = ("action", "quantity", "deictic", "story", "subjective")
 
 @dataclass(frozen=True)
 class Sketch:
-    """One drawing of a tale, without its cast.
+    """One drawing of a tale, without the cast.
 
     Attributes:
         draw, links, inside, doing, says, tool: as explained in tales.toml.
@@ -299,7 +299,7 @@ def _thing(line: str, cast: Mapping[str, Character]) -> DrawnFigure | Prop:
 
 
 def room_for_friend(tale: Tale, phase: str) -> bool:
-    """Whether a watching friend fits at the left edge without covering anything."""
+    """Whether a friend who watches fits at the left edge without covering anything."""
     if tale.role != "activity":
         return False
     for line in tale.sketches[phase].draw:
@@ -331,7 +331,7 @@ def compose(
         hero: main character.
         friend: second character; in an activity it watches from the left edge.
         flip: whether to mirror the picture.
-        zoom: magnification; 1 is used if a friend watches, who would otherwise be cut off.
+        zoom: magnification; 1 is used if a friend watches, so that it is not cut off.
     """
     sketch = tale.sketches[phase]
     cast = {"hero": hero} | ({"friend": friend} if friend else {})
@@ -430,7 +430,7 @@ class PageText:
 
 @cache
 def wordings() -> Mapping[str, Any]:
-    """Wordings of all stories: `lines` by kind, `medium` by texture, `caption` by place, time, weather."""
+    """Wordings for all stories: `lines` by kind, `medium` by texture, `caption` by place, time, weather."""
     return read_table("wording")
 
 
@@ -540,7 +540,7 @@ def write_page(
         style: drawing style, for sentences about how the picture was made.
         rng: random generator.
         first: whether this is the first page, which gives the hero's full name.
-        used: wordings already used in the story, avoided if possible; this page's are added.
+        used: wordings already used in the story, which are avoided if possible; those of this page are added.
     """
     sketch = tale.sketches[scene.phase]
     draw = float(rng.random())

@@ -1,1 +1,1 @@
-"""Builds sets of illustrated recipes and guides from pages: reading, cutting, filtering, splitting."""
+"""Builds sets of illustrated recipes and guides from web pages: reads, segments, filters and splits them."""

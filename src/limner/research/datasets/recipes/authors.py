@@ -27,12 +27,11 @@ def author_key(author: str, source: str, story_id: str) -> Hashable:
 def split_by_author(
     ids: Sequence[str], authors: Sequence[Hashable], kind: AuthorSplit = "stratified", seed: int = 0
 ) -> list[SplitName]:
-    """Split 90/10 into train and test, then take a tenth of train for validation.
+    """Split into 90 % train and 10 % test, then take a tenth of train for validation.
 
-    Stratified: a tenth of the recipes of each author with two or more, at least one, goes to test; authors
-        with
+    Stratified: of each author with two or more recipes, a tenth (at least one) goes to test; all authors with
     one recipe are treated as one author. Validation takes every tenth of the remaining recipes, author by
-    author, but never an author's last. Disjoint: whole authors, largest first, fill train, validation and
+    author, but never an author's last one. Disjoint: whole authors, largest first, fill train, validation and
     test to 81, 9 and 10 %.
 
     Args:
@@ -74,7 +73,7 @@ def _stratified(groups: list[list[int]], count: int) -> list[SplitName]:
 def _disjoint(groups: list[list[int]], count: int) -> list[SplitName]:
     if len(groups) < 3:
         raise DataError(
-            f"recipes: {len(groups)} authors, expected three or more for a split that keeps authors apart;"
+            f"recipes: {len(groups)} authors, expected three or more for a split with disjoint authors;"
             " add pages or use --split stratified"
         )
     result: list[SplitName] = ["train"] * count

@@ -1,4 +1,4 @@
-"""Builds a set of stories from web pages, with one picture per step; everything left out is listed.
+"""Builds a set of stories from web pages, with one picture per step, and lists everything left out.
 
 The pipeline: read, check pictures, merge, filter, split, write.
 """
@@ -80,18 +80,18 @@ class Draft:
 
 
 class BuildReport(Record):
-    """Result of a build, with its losses.
+    """Result of a build, with counts of what was left out.
 
     Attributes:
-        pages: number of pages, including recipes of RecipeQA.
-        recipes, segments: numbers in the set.
+        pages: number of pages given, including recipes of RecipeQA.
+        recipes, segments: numbers of recipes and segments in the set.
         splits: name → number of recipes.
         readers: method of reading → number of pages.
         orders: position of pictures (after or before their text, or beside it in cards) → number of pages.
         dropped: rule → number of parts, pictures or pages that it removed.
         stripped: number of boilerplate phrases removed.
         boilerplate_version: version of the list of phrases.
-        noun_rule_off: number of pages that are not English, so that the noun rule was not applied.
+        noun_rule_off: number of pages to which the noun rule was not applied, because they are not English.
         without_license: number of recipes whose page states no licence.
     """
 
@@ -126,23 +126,23 @@ def build_recipes(
         given: saved pages, folders of them, URLs.
         to: folder of the set; an earlier build there is replaced. Downloads are stored in its subfolder
             ``fetched``.
-        settings: limits of downloads.
+        settings: limits for downloads.
         split: kind of split by author.
         seed: seed of the split.
-        fetch: whether to download the remote pictures of saved pages; those of URLs always are.
+        fetch: whether to download the remote pictures of saved pages; those of pages given by URL always are.
         again: whether to request permanently dead URLs again.
         recipeqa: files and pictures of RecipeQA, whose recipes are added under the same rules.
         progress: called after each response.
     Raises:
-        ConfigError: the folder holds a set that was not built here, or `to` is a file.
+        ConfigError: the folder holds a set that limner did not build, or `to` is a file.
         DataError: no recipe is left, there are too few authors, or the folder cannot be written.
         MissingError: a page does not exist, or a package is not installed.
     """
     sources = find_sources(given)
     if to.exists() and not to.is_dir():
-        raise ConfigError(f"{to}: is a file; expected a folder for the set; choose another name")
+        raise ConfigError(f"{to}: is a file; expected a folder for the set, so choose another name")
     if (to / FILE_NAME).exists() and not (to / REPORT_NAME).exists():
-        raise ConfigError(f"{to}: holds a {FILE_NAME} that was not built here; choose another folder")
+        raise ConfigError(f"{to}: holds a {FILE_NAME} that limner did not build; choose another folder")
     robots = Robots(settings)
 
     def brought(urls: Iterable[str], name: str) -> Mapping[str, Fetched]:
@@ -195,7 +195,7 @@ def build_recipes(
 
 
 def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list[Draft], dict[str, str]]:
-    """Pages that were read, in order; and page → reason for those that were not."""
+    """The pages read, in order; and page → reason for those that could not be read."""
     came = brought([source.name for source in sources if source.path is None], "pages")
     drafts: list[Draft] = []
     failed: dict[str, str] = {}
@@ -223,7 +223,7 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
     """The recipes of RecipeQA as drafts; entries without a recipe are counted.
 
     Picture files are searched for by name, first in the folders of the recipe's split. Identical files count
-    as one picture; different files with one name are not used, and listed.
+    as one picture; different files with one name are listed, not used.
     """
     root = (source.pictures or source.place).resolve()
     files: defaultdict[str, list[Path]] = defaultdict(list)
@@ -254,7 +254,7 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
 
 
 def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
-    """Remove repeated pages, whose pictures would otherwise count as decoration."""
+    """Remove repeated pages; otherwise their pictures would be dropped as decoration."""
     first: dict[str, str] = {}
     words: dict[str, str] = {}
     unique: list[Draft] = []
@@ -301,7 +301,7 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
                 else:
                     judged[key] = Judged("", "picture not there")
             elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
-                # an untrusted page must not copy the user's other files into a set
+                # an untrusted page must not put the user's other files into a set
                 judged[key] = Judged("", "picture outside the folder of its page")
             elif key not in judged:
                 judged[key] = judge(key)
@@ -319,7 +319,7 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
 
 
 def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
-    """Fill in the segments of a draft, and list the removed parts.
+    """Find the segments of a draft, and list the removed parts.
 
     Args:
         draft: the draft, changed in place.
@@ -345,7 +345,7 @@ def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
 
 
 def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
-    """Drafts with enough segments, without repeated texts."""
+    """The drafts that have enough segments and do not repeat an earlier text."""
     recipes: list[Draft] = []
     seen: set[str] = set()
     for draft in drafts:
@@ -365,7 +365,7 @@ def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
 
 
 def _row(draft: Draft, part: SplitName, judged: Mapping[str, Judged], to: Path) -> dict[str, Any]:
-    """A line of the set; its pictures are copied as they are."""
+    """One line of the set; copies its pictures unchanged."""
     page, pages = draft.page, []
     for segment in draft.segments:
         picture = judged[picture_key(segment.picture)]
@@ -388,7 +388,7 @@ def _copy(path: Path, to: Path, digest: str) -> None:
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """Create the folder of a file, and turn errors of writing into a DataError."""
+    """Create the folder of a file, and convert write errors to DataError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
@@ -435,7 +435,7 @@ def _write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def kind_of(reason: str) -> str:
-    """A reason without details of a page, for counting."""
+    """A reason without the details of one page, for counting."""
     return reason.rpartition(": ")[2].partition(";")[0] if ": " in reason else reason
 
 

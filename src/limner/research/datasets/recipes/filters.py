@@ -1,7 +1,7 @@
-"""Filters for segments and pictures; what each rule removes is counted.
+"""Filters for segments and pictures, which count what each rule removes.
 
 The text rules follow the filters of Conceptual Captions. Pictures are also compared across the whole set,
-because a banner recurs on many pages.
+because the same banner occurs on many pages.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Boilerplate:
 
 @cache
 def boilerplate() -> Boilerplate:
-    """The list that comes with limner."""
+    """The list that is part of limner."""
     data = tomllib.loads(Path(__file__).with_name("boilerplate.toml").read_text(encoding="utf-8"))
     prefixes, suffixes = (
         tuple(re.compile(phrase, re.IGNORECASE) for phrase in data[key]) for key in ("prefixes", "suffixes")
@@ -73,12 +73,12 @@ def boilerplate() -> Boilerplate:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Lower-case words and numbers in order; in scripts without spaces, single characters."""
+    """Words and numbers in order, in lower case; in scripts without spaces, single characters."""
     return _TOKEN.findall(text.lower())
 
 
 def is_english(texts: Sequence[str], language: str = "") -> bool:
-    """Whether texts are English, so that the noun rule applies (the tagger knows only English).
+    """Whether texts are English, so that the noun rule applies (the tagger supports only English).
 
     Args:
         texts: texts of one page.
@@ -98,8 +98,8 @@ def fault_of(text: str, *, english: bool) -> str | None:
         text: text without boilerplate.
         english: whether the noun rule applies.
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.3.
-    Departs: length is checked first, so that one- and two-word texts count as too short; and a token counts
-        as repeated only if it occurs twice, because otherwise no text of three words could pass.
+    Departs: length is checked first, so that one- and two-word texts count as too short. A token counts as
+        repeated only if it occurs at least twice; otherwise no text of three words could pass.
     """
     tokens = tokens_of(text)
     if len(tokens) < 3:
@@ -187,7 +187,7 @@ class Judged:
 
 
 def judge(path: str) -> Judged:
-    """Open a picture and apply the rules for single pictures."""
+    """Open a picture and apply the rules that need only this picture."""
     try:
         file = read_file(path.encode("utf-8", "surrogateescape"))
         decoded = decode(file.data)
@@ -212,8 +212,8 @@ def repeated(pages: Sequence[Iterable[str]], judged: Mapping[str, Judged]) -> di
         pages: targets of the pictures of each page, in order.
         judged: target → result of `judge`; excluded pictures are ignored.
     Returns:
-        (page number, target) → rule, for the pictures to exclude. Of a picture on one or two pages the first
-        occurrence is kept; one on three or more is taken for decoration and always excluded.
+        (page number, target) → rule, for the pictures to exclude. Of a picture on one or two pages, the first
+        occurrence is kept; a picture on three or more pages is treated as decoration and always excluded.
     """
     places = [
         (number, target)

@@ -1,6 +1,6 @@
 """Layout of a page: where its steps start and end, and whether pictures precede or follow their text.
 
-Decided per page from its blocks; parts outside the steps are listed.
+Both are decided for each page from its blocks; parts outside the steps are listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limner.text.plain import markers_in, names_method
 from limner.text.segment import letters, omitted, split_sections, with_heading, without_supplies
 
 PictureOrder = Literal["after", "before", "beside"]
-"""Position of pictures: after their text, before it, or in one card with it."""
+"""Position of pictures: after their text, before it, or in the same card."""
 _AFTER_STEPS = re.compile(
     r"(?:recipe |chef'?s |cook'?s |my )?(?:notes?|tips?|nutrition|storage|comments?|reviews?|faqs?)\b.{0,30}"
     r"|(?:\d+ )?(?:comments?|reviews?|thoughts|responses?)\b.{0,60}|leave a (?:reply|comment)"
@@ -33,9 +33,9 @@ _AFTER_STEPS = re.compile(
 def steps_of_page(blocks: Sequence[Block], whole: Collection[str]) -> tuple[list[Block], list[LeftOut]]:
     """Select the blocks that may be steps.
 
-    Removes ingredients and tools; sections of notes, comments and related links after the first picture; if a
-    heading such as "Method" is followed by at least two pictures, everything before it; and a first picture
-    that shows the finished result, with its later repeats.
+    Removes ingredients and tools; sections of notes, comments and related links after the first picture;
+    everything before a heading such as "Method" that is followed by at least two pictures; and a first
+    picture that shows the finished result, with its later repeats.
 
     Args:
         blocks: blocks of the main content.
@@ -123,10 +123,9 @@ def picture_order(blocks: Sequence[Block], starts: Sequence[int]) -> PictureOrde
 
     1. With explicit steps: "before" if a picture directly precedes the first step and none follows the last.
     2. "before" if every heading directly follows a picture and none follows the last heading.
-    3. Otherwise each stretch between headings and breaks votes: "before" if it starts with a picture and ends
-    with
-       text, "after" for the opposite.
-    4. If that is a tie, alt texts are compared with the texts on both sides; if still a tie, "after".
+    3. Otherwise each run of blocks between headings and breaks votes: "before" if it starts with a picture
+       and ends with text, "after" in the opposite case.
+    4. In a tie, alt texts are compared with the texts on both sides; if that is a tie too, "after".
 
     Args:
         blocks: blocks of the steps, in order.
@@ -205,8 +204,8 @@ def words_first(blocks: Sequence[Block]) -> list[Block]:
 def cards_with_steps(blocks: Sequence[Block]) -> tuple[list[list[Block]], list[LeftOut]]:
     """The cards of a page, if they are its steps.
 
-    Of several kinds of cards the one with most pictures is used. It must contain at least half of the page's
-    pictures and half of the letters between its first and last card.
+    Of several kinds of cards, the one with the most pictures is used. Its cards must contain at least half of
+    the page's pictures and half of the letters between the first and last card.
 
     Returns:
         The blocks of each card in reading order, and the rest; both empty if the cards are not steps.

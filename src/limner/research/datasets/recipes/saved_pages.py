@@ -1,8 +1,8 @@
 """Reads a saved page into pieces of text and pictures, and merges them into segments with one picture each.
 
 Methods, in order of preference: 1. steps with pictures in the page's schema.org data; 2. texts from a scraper
-for a known recipe site, or 3. from schema.org, with the pictures around them on the page; 4. the page's
-layout: cards, explicit steps, or pictures between texts.
+for a known recipe site, with the pictures around them on the page; 3. the same with texts from schema.org;
+4. the page's layout: cards, explicit steps, or pictures between texts.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SavedPiece:
-    """A text of a page with its pictures.
+    """A piece of a page: a text with its pictures.
 
     Attributes:
         text: "" if there are only pictures.
@@ -65,7 +65,7 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
 
     Args:
         steps: steps in order.
-        title: title of the page, which is not used as a heading of steps.
+        title: title of the page, which is never used as a heading.
     """
     pieces, last = [], title
     for step in steps:
@@ -80,7 +80,7 @@ def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> 
     """Pieces of a page without explicit steps: each picture ends a piece or, with order "before", starts one.
 
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
-    Departs: the paper has only pictures after their text.
+    Departs: in the paper, pictures always follow their text.
     """
     pieces: list[SavedPiece] = []
     since: list[Block] = []
@@ -103,8 +103,8 @@ def _piece(blocks: Sequence[Block]) -> SavedPiece:
 def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[LeftOut]]:
     """Merge pieces so that each segment has exactly one picture.
 
-    A piece without a picture is merged with the next one, or at the end with the previous one. Of several
-    pictures the first is kept. A picture without text is dropped.
+    A piece without a picture is merged into the next one, or at the end into the previous one. Of several
+    pictures, the first is kept. A picture without text is dropped.
 
     Returns:
         Segments in order, and what was dropped.
@@ -155,7 +155,7 @@ class SavedPage:
         url: URL of the page, or "".
         source: its site, or its folder.
         title, author, license, language: as stated on the page, or "".
-        reader: method by which its pieces were found.
+        reader: method that found its pieces.
         order: position of its pictures relative to their text.
         pieces: pieces in reading order; each may have any number of pictures.
         left_out: parts removed while reading.
@@ -183,7 +183,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
         base: folder for relative picture paths; None for a downloaded page.
         url: URL of the page, if known; otherwise taken from the saved page.
     Raises:
-        DataError: the page is too large, not text, without words, or nested too deeply.
+        DataError: the page is too large, is not text, has no words, or is nested too deeply.
         MissingError: recipe-scrapers is not installed.
     """
     if len(data) > MAX_BYTES:
@@ -222,7 +222,7 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
 
 @dataclass(frozen=True)
 class _Found:
-    """Pieces, the method by which they were found, and the position of pictures."""
+    """Pieces, the method that found them, and the position of pictures."""
 
     reader: Reader
     pieces: list[SavedPiece]
@@ -271,7 +271,7 @@ def _absolute(picture: PictureRef, url: str) -> PictureRef:
 
 
 def _general(document: Document, where: str, whole: set[str]) -> _Found:
-    """Read by layout: cards or explicit steps with most of the pictures, else split the text at pictures."""
+    """Read by layout: cards or explicit steps if they have most of the pictures, else split at pictures."""
     if not document.steps and not document.blocks:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
     title = _title(document)
@@ -352,8 +352,8 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
         raise MissingError(
             "recipe-scrapers, which reads known recipe sites, is not installed; pip install 'limner[recipes]'"
         ) from None
-    # A scraper is written for a site's current pages and may raise anything on others. The page is then read
-    # by layout, and the method is recorded.
+    # A scraper is written for a site's current pages and may raise any exception on others. The page is then
+    # read by another method, which is recorded.
     try:
         scraper = scrape_html(text, org_url=url, supported_only=True)
     except Exception:
@@ -371,7 +371,7 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
 
 
 def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
-    """Known texts of steps, with the pictures on the page between each and the next."""
+    """Known texts of steps, each with the pictures that the page shows between it and the next."""
     pictures: list[list[PictureRef]] = [[] for _ in words]
     wanted = [letters_of(step_text.lower()) for step_text in words]
     places = [

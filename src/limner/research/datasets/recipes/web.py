@@ -1,4 +1,4 @@
-"""Sources of pages: files, folders, and URLs, which are downloaded as far as robots.txt permits.
+"""Sources of pages: files, folders, and URLs, which are downloaded if robots.txt permits.
 
 Downloads are stored in a folder with a manifest, so that an interrupted build can continue.
 """
@@ -78,13 +78,13 @@ def _local(place: Path) -> Iterable[PageSource]:
     pages = [page for page in root.rglob("*") if page.suffix.lower() in SUFFIXES]
     pages = sorted(page for page in pages if page.is_file() or page.is_symlink())
     if not pages:
-        raise DataError(f"{place}: no saved page inside; expected files ending in {', '.join(SUFFIXES)}")
+        raise DataError(f"{place}: no saved page in it; expected files ending in {', '.join(SUFFIXES)}")
     return [PageSource(str(path.relative_to(root)), path, root) for path in pages]
 
 
 AGENT = "limner"
-REFUSED = "robots rules refuse it"
-UNREACHED = "robots rules could not be read"
+REFUSED = "robots.txt disallows it"
+UNREACHED = "robots.txt could not be read"
 UNASKED = "robots rules not asked yet: "
 _MAX_BYTES = 512_000
 
@@ -97,7 +97,7 @@ class Robots:
     """
 
     def __init__(self, settings: FetchSettings) -> None:
-        """Use these limits for requests."""
+        """Use these limits for the requests."""
         self._settings = replace(
             settings, kinds=("",), max_bytes=_MAX_BYTES, permit=None, host_pauses={}, retries=1
         )
@@ -105,9 +105,9 @@ class Robots:
         self.pauses: dict[str, float] = {}
 
     def ask(self, urls: Iterable[str]) -> None:
-        """Download robots.txt of the hosts of these URLs, unless already known.
+        """Download robots.txt from the hosts of these URLs, unless it is already known.
 
-        A missing file (4xx) permits everything; no response or a server error permits nothing.
+        A missing file (4xx, except 429) permits everything; no response or a server error permits nothing.
 
         Raises:
             MissingError: protego is not installed.
@@ -178,20 +178,21 @@ def bring(
     again: bool = False,
     progress: Callable[[FetchProgress], None] | None = None,
 ) -> dict[str, Fetched]:
-    """Download missing pages or pictures, as far as robots.txt permits.
+    """Download missing pages or pictures, if robots.txt permits.
 
     Args:
         urls: URLs of pages, or of pictures.
         folder: output folder; created if missing.
-        settings: limits and pauses; hosts may ask for longer pauses.
+        settings: limits and pauses; robots.txt can make pauses longer.
         robots: rules of the hosts; rules of hosts reached by redirects are added.
         pages: whether the URLs are pages; otherwise pictures.
         again: whether to request permanently dead URLs again.
         progress: called after each response.
     Returns:
-        URL → result; `name` is its file in the folder. URLs not tried because of the size limit are absent.
+        URL → result, whose `name` is its file in the folder. URLs not tried because of the size limit are
+        absent.
     Raises:
-        DataError: the folder cannot be written, its manifest is damaged or in use.
+        DataError: the folder cannot be written, or its manifest is damaged or in use.
     """
     wanted = {url: sha256(url.encode("utf-8", "surrogatepass")).hexdigest()[:32] for url in urls}
     if not wanted:
@@ -199,7 +200,7 @@ def bring(
     robots.ask(wanted)
     known: dict[str, Fetched] = {}
     kinds, fault = (PAGE_KINDS, page_fault) if pages else (settings.kinds, picture_fault)
-    # robots.pauses grows during the download
+    # robots.pauses gains hosts during the download
     bounds = replace(settings, kinds=kinds, permit=robots.refusal, host_pauses=robots.pauses)
     for _ in range(_ROUNDS):
         fetch_pictures(wanted, folder, bounds, again=again, progress=progress, fault=fault)

@@ -1,1 +1,1 @@
-"""One file per data set; each registers what it declares, see `limner.research.datasets.pairs.DataSet`."""
+"""One file per data set, which registers a `limner.research.datasets.pairs.DataSet`."""

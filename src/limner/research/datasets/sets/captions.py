@@ -19,7 +19,7 @@ FILE_NAME = "captions.jsonl"
 
 def _words(caption: str) -> str:
     if not caption.strip():
-        raise ValueError("an empty caption; remove it")
+        raise ValueError("empty caption; remove it")
     return caption.strip()
 
 

@@ -1,7 +1,7 @@
 """CITE and CITE++: recipe steps with photographs and seven coherence relations.
 
-Each relation is the answer to one yes/no question. Recipes repeated under several ids are kept; a grouped
-split keeps the copies together.
+Each relation is the answer to a yes/no question. Recipes repeated under several ids are kept; a grouped split
+keeps the copies together.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Clue: web captions, written by people or by captioning models, with six coherence relations.
 
-Of the two released forms, the CSVs have the columns How and Where swapped; both are read with the TSV's
-meaning.
+In one of the two released forms, the CSVs, the columns How and Where are swapped relative to the TSV; they
+are swapped back while reading.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ TSV_NAME = "data-both-04-08-cleaned.tsv"
 CSV_NAMES: Mapping[PairSplit, str] = {"train": "conceptual_train_dis.csv", "test": "conceptual_test_dis.csv"}
 MAP_NAME = "img2idxmap.json"
 MODEL_FROM = 4581
-"""First index of the captions written by captioning models, of which each picture has several."""
+"""First index of the captions written by captioning models; their pictures have several captions each."""
 SWAP_NOTE = "clue CSVs: columns How and Where are swapped relative to the TSV; corrected while reading"
 _FLAGS = ("Other", "When", "Where", "How")
 _FILLED = ("caption", "url")
@@ -31,8 +31,8 @@ def read_clue(source: Source) -> PairSet:
     """Read the two CSVs of the CMCM release, with their split.
 
     Args:
-        source: the folder of the CSVs and, if there are pictures, of the map from URLs to numbers (or a
-            folder above it); a picture is ``<number>.jpg``.
+        source: folder of the CSVs (or a folder above it) and, if there are pictures, of the map from URLs to
+            numbers; pictures are named ``<number>.jpg``.
     Raises:
         MissingError: a file does not exist.
         DataError: a row is not of the form of docs/methods/data.md §2.3, or too many pictures are missing.
@@ -90,7 +90,7 @@ def wanted(place: Path) -> dict[str, str]:
     file = Source(place).file(MAP_NAME)
     numbers = read_json(file, dict[str, StrictInt], "one JSON object, picture URL → file number")
     if len(set(numbers.values())) != len(numbers) or min(numbers.values(), default=0) < 0:
-        raise DataError(f"{file}: a number is negative or stands for two URLs; use the map as released")
+        raise DataError(f"{file}: a number is negative or belongs to two URLs; use the map as released")
     return {url: f"{number}.jpg" for url, number in numbers.items()}
 
 

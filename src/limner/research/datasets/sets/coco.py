@@ -61,9 +61,9 @@ def read_coco(source: Source) -> PairSet:
     """Read COCO captions in either form.
 
     Args:
-        source: the Karpathy file, one ``captions_<half>.json``, or the folder (or one above it) of the former
-            or of both halves of a year. Pictures are found by their names of 2014 or 2017. The choice of a
-            caption depends only on seed and picture.
+        source: the Karpathy file, one ``captions_<half>.json``, or a folder that contains (or has in a
+            subfolder) the Karpathy file or both halves of a year. Pictures are found by their names of 2014
+            or 2017. The choice of a caption depends only on seed and picture.
     Raises:
         MissingError: the file does not exist.
         DataError: the file has another form, a caption has no picture, or too many pictures are missing.
@@ -114,7 +114,7 @@ def _files(source: Source) -> list[Path]:
 
 
 def _renamed(pictures: Path | None) -> bool:
-    """Whether the folder names are those of 2017."""
+    """Whether the folders of pictures are named as in 2017."""
     if pictures is None or not pictures.is_dir():
         return False
     near = [

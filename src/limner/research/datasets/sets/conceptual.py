@@ -18,13 +18,15 @@ def read_conceptual(source: Source) -> PairSet:
     """Read captions and URLs.
 
     Args:
-        source: the TSV with ``caption <tab> url`` per line, or the folder of the released training file; a
-            picture is ``<row>.jpg``, rows from 0. Since many URLs are dead, missing="drop" is usual.
+        source: the TSV with ``caption <tab> url`` per line, or the folder of the released training file;
+            pictures are named ``<row>.jpg``, with rows from 0. Since many URLs are dead, missing="drop" is
+            usual.
     Returns:
         One pair per row, without a split; the URL identifies the picture until its bytes are known.
     Raises:
         MissingError: the file does not exist.
-        DataError: not UTF-8, a line is not two filled fields, or too many pictures are missing.
+        DataError: the file is not UTF-8, a line does not have two non-empty fields, or too many pictures are
+            missing.
     Source: docs/methods/data.md §2.6.
     """
     pairs = [
@@ -35,7 +37,7 @@ def read_conceptual(source: Source) -> PairSet:
 
 
 def wanted(place: Path) -> dict[str, str]:
-    """Picture URL → file name; a repeated URL has the name of its first row.
+    """Picture URL → file name; a repeated URL gets the name of its first row.
 
     Args:
         place: the TSV, or a folder that contains it (or has it in a subfolder).

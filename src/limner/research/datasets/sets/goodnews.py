@@ -1,7 +1,7 @@
 """GoodNews: captions of news pictures, several per article.
 
-An article is the sequence of its pairs, so a grouped split keeps it together; the public scripts do not. The
-file is streamed, because it contains the full articles, whose text is not kept.
+The pairs of an article form a sequence, so that a grouped split keeps them together; the public scripts do
+not. The file is streamed, because it also contains the full text of the articles, which is not used.
 """
 
 from collections.abc import Iterator
@@ -36,13 +36,14 @@ def read_goodnews(
     """Read the captions of GoodNews.
 
     Args:
-        source: the file, or a folder that contains it (or has it in a subfolder); a picture is
+        source: the file, or a folder that contains it (or has it in a subfolder); pictures are named
             ``<article>_<number>.jpg``.
     Returns:
         One pair per captioned picture, without a split; `seq` is the article. `notes` counts empty captions.
     Raises:
         MissingError: the file does not exist.
-        DataError: not JSON, an article has another form or is repeated, or too many pictures are missing.
+        DataError: the file is not JSON, an article has another form or is repeated, or too many pictures are
+            missing.
     Source: docs/methods/data.md §2.6.
     """
     file = source.file(*FILE_NAMES)
@@ -101,7 +102,7 @@ def _articles(file: Path) -> Iterator[tuple[str, _Article]]:
 
 
 def _shallow(events: Iterator[tuple[str, object]], file: Path) -> Iterator[tuple[str, object]]:
-    """Pass events through; reject deep nesting, whose path names would exhaust the memory."""
+    """Pass events on, but reject deep nesting, whose path names would exhaust memory."""
     depth = 0
     for event in events:
         depth += event[0].startswith("start_") - event[0].startswith("end_")

@@ -1,7 +1,7 @@
 """Politics: pictures of political issues with the text of their web pages, converted to JSON.
 
 The set is distributed as pickles, which limner rejects because loading them can run code; docs/data.md
-explains the conversion. Texts are shortened as by the authors.
+explains how to convert it. Texts are shortened as in the authors' code.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ FILE_NAMES = ("politics.json", "politics.jsonl")
 MIN_CHARS = 500
 """Texts with at most this many characters are left out."""
 SENTENCES = 2
-"""Number of sentences kept, from the first."""
+"""Number of sentences kept, counted from the first."""
 
 
 class _Item(BaseModel):

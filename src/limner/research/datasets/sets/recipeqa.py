@@ -1,7 +1,8 @@
 """RecipeQA: recipes in steps, each with its first picture.
 
-The files contain questions, several per recipe, each of which hides its answer: some lack pictures, others
-titles. The steps of a recipe are therefore merged from all its questions, and then filtered like web pages.
+The files contain several questions per recipe, each of which hides its answer: in some, pictures are missing,
+in others titles. The steps of a recipe are therefore merged from all its questions, then filtered like web
+pages.
 """
 
 import hashlib
@@ -48,7 +49,7 @@ class _Step:
     picture: str
 
     def is_part_of(self, other: "_Step") -> bool | None:
-        """Whether both are the same step, by the first field that both have; None if there is none."""
+        """Whether both are the same step, by the first field that both have; None if they have none."""
         for key in ("body", "id", "title", "picture"):
             mine, its = getattr(self, key), getattr(other, key)
             if mine and its:
@@ -77,8 +78,8 @@ def read_recipeqa(source: Source) -> PairSet:
         source: one file, or a folder of ``train.json``, ``val.json`` and ``test.json`` (or
             ``new_train.json``, …), which set the split; picture files are named in the steps.
     Returns:
-        One pair per step; `seq` is the recipe. `notes` counts what was removed: by filters, as recipes with
-        fewer than two segments, or as entries of another form.
+        One pair per step; `seq` is the recipe. `notes` counts what was left out: texts removed by filters,
+        recipes with fewer than two segments, and entries of another form.
     Raises:
         MissingError: the file does not exist, or textblob, needed by the filters, is not installed.
         DataError: the file has another form or no recipe, or too many pictures are missing.
@@ -98,7 +99,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
 
     Args:
         source: see `read_recipeqa`.
-        counted: receives the numbers of entries without a recipe, of further questions about a recipe, and of
+        counted: receives the numbers of questions without steps, of further questions about a recipe, and of
             steps that these completed or did not match.
     Raises:
         MissingError: the file does not exist.
@@ -132,7 +133,7 @@ def read_recipes(source: Source, counted: Counter[str]) -> Iterator[tuple[str, P
 
 
 def _joined(contexts: Sequence[list[_Step]], counted: Counter[str]) -> list[_Step]:
-    """Merge the steps of a recipe: those of the longest context, completed from the others.
+    """Merge the steps of a recipe: take the longest context, and complete it from the others.
 
     Steps are matched by the fields that both contexts show, or by position if they have none in common and
     the contexts are equally long.

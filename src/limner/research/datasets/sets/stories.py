@@ -1,7 +1,7 @@
 """Illustrated stories: a folder with `stories.jsonl` and its pictures.
 
-This is the format of the sets storybook, howto, recipes and headers. Each page is a step, and its own picture
-is the correct one. Pages without text are left out and listed.
+This is the format of the sets storybook, howto, recipes and headers. Each page is a step, whose own picture
+is the right one. Pages without text are left out and listed.
 """
 
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class StorySet:
             there = sorted({story.split or "(none)" for story in self.stories})
             raise DataError(
                 f"{self.folder}: no story has split {name or '(none)'!r}, found {', '.join(there) or 'none'};"
-                " make a split with limner.research.datasets.pairs"
+                " make a split with limner.research.datasets.splits"
             )
         return chosen
 
@@ -54,7 +54,7 @@ class _Page(BaseModel):
     text: str
     image: str = Field(min_length=1)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    # known text–picture relations of generated books; not part of a Story
+    # known relations of generated books; not part of a Story
     relations: dict[str, bool] = Field(default_factory=dict)
 
 

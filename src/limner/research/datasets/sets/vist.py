@@ -1,7 +1,7 @@
 """VIST: stories of five sentences, each written for one photo of an album.
 
-Sentences are ordered by their stated position, not, as by public loaders, by file order. Incomplete stories
-are left out, because systems with context would learn from gaps.
+Sentences are ordered by their stated position; public loaders use the order in the file. Incomplete stories
+are left out, so that systems with context do not learn from gaps.
 """
 
 from collections import Counter, defaultdict
@@ -37,8 +37,8 @@ def read_vist(source: Source) -> PairSet:
     """Read stories in sequence.
 
     Args:
-        source: one ``….story-in-sequence.json``, or the folder of the files for train, val and test; a
-            picture is ``<photo_flickr_id>.<any suffix>``, in any subfolder.
+        source: one ``….story-in-sequence.json``, or the folder of the files for train, val and test; pictures
+            are named ``<photo_flickr_id>.<any suffix>``, in any subfolder.
     Returns:
         Five pairs per story, with the split of the file; `seq` is the story, and `meta` has the album.
         `notes` counts the stories left out.

@@ -1,9 +1,9 @@
-// What makes the pages quicker to use; all of them work without it.
+// Makes the pages quicker to use; all of them work without it.
 
 const form = document.querySelector("#rating");
 const KEPT = "limner-study-draft:";
 
-// A form goes out once: a second click before the answer waits.
+// Send a form only once: ignore a second click before the response.
 for (const each of document.querySelectorAll("form[method=post]")) {
   each.addEventListener("submit", (event) => {
     if (event.defaultPrevented) return;
@@ -16,7 +16,7 @@ for (const each of document.querySelectorAll("form[method=post]")) {
   });
 }
 addEventListener("pageshow", (event) => {
-  // A page that comes back from the browser's memory may have been answered since.
+  // A page restored from the browser's cache may have been answered since.
   if (event.persisted) location.reload();
   for (const each of document.querySelectorAll("form[data-sent]")) {
     delete each.dataset.sent;
@@ -34,7 +34,7 @@ function tell() {
   done.textContent = `${all.filter(answered).length} of ${all.length} steps answered`;
 }
 
-// Ticking a picture takes back "none", and the other way round.
+// Ticking a picture unticks "none", and vice versa.
 function agree(box) {
   if (box.type !== "checkbox" || !box.checked) return;
   for (const other of box.closest("fieldset").querySelectorAll("input")) {
@@ -42,14 +42,14 @@ function agree(box) {
   }
 }
 
-// Ticks of an unfinished page outlive a closed browser.
+// Ticks of an unfinished page are kept when the browser is closed.
 function keep() {
   if (!form.dataset.draft) return;
   const found = steps().map((step) => [...step.querySelectorAll("input:checked")].map((one) => one.value));
   try {
     localStorage.setItem(KEPT + form.dataset.draft, JSON.stringify(found));
   } catch {
-    // Where nothing may be kept, nothing is.
+    // The browser allows no storage.
   }
 }
 
@@ -68,7 +68,7 @@ function recall() {
       }
     });
   } catch {
-    // A draft that cannot be read is none.
+    // Ignore a draft that cannot be read.
   }
 }
 
@@ -86,8 +86,8 @@ function missing(event) {
   }
   const number = open.dataset.step;
   fault.textContent = number
-    ? `Step ${number} has no answer yet: tick what fits, or that none does.`
-    : "Choose one of the four answers first.";
+    ? `Step ${number} has no answer yet: tick the pictures that fit, or “None of these fits”.`
+    : "First choose one of the four answers.";
   open.querySelector("input").focus();
 }
 
@@ -143,22 +143,22 @@ for (const button of document.querySelectorAll("[data-copy]")) {
       await navigator.clipboard.writeText(field.value);
       button.parentElement.querySelector(".copied").textContent = "Copied.";
     } catch {
-      button.parentElement.querySelector(".copied").textContent = "Selected: copy it with Ctrl-C.";
+      button.parentElement.querySelector(".copied").textContent = "Selected. Press Ctrl-C to copy.";
     }
   });
 }
 
-// Back to the panel by itself after a while, unless the rater would rather stay.
+// Return to the panel automatically after a while, unless the rater chooses to stay.
 const AWAY_S = 15;
 for (const link of document.querySelectorAll("[data-away]")) {
   const told = link.parentElement.querySelector("[role=status]");
   const stay = link.parentElement.querySelector("button");
-  told.textContent = `You are taken there in ${AWAY_S} seconds.`;
+  told.textContent = `You will be redirected in ${AWAY_S} seconds.`;
   stay.hidden = false;
   const timer = setTimeout(() => location.assign(link.href), AWAY_S * 1000);
   stay.addEventListener("click", () => {
     clearTimeout(timer);
     stay.hidden = true;
-    told.textContent = "You stay here until you follow the link.";
+    told.textContent = "You will stay here until you follow the link.";
   });
 }
