@@ -21,7 +21,7 @@ from limner.research.systems.base import (
     C,
     Capabilities,
     M,
-    Parts,
+    ModelParts,
     System,
     SystemTask,
     drawing_backbone,
@@ -102,7 +102,7 @@ def prepare(
             else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
         )
     backbone, width = _picture_side(own.name, can, corpus, pretrained)
-    parts = Parts(
+    parts = ModelParts(
         vocabulary,
         width,
         data.max_length,
@@ -111,10 +111,10 @@ def prepare(
         sentences if "sentences" in can.encoders else None,
         multilingual if "multilingual" in can.encoders else None,
     )
-    own.gather(config, corpus, parts)
+    own.prepare_parts(config, corpus, parts)
     model = own.build(config, parts).to(device)
     model.precision = config.loop.precision
-    model.settle(corpus)
+    model.fit_constants(corpus)
     saved = own.saved_with(config, corpus, vocabulary, width)
     if "sentences" in can.reads and parts.sentences is not None:
         saved["sentences"] = parts.sentences.fingerprint
