@@ -57,7 +57,7 @@ def picture(name, group=None, caption=None, labels=()):
     )
 
 
-class Shelf:
+class Records:
     """Pictures by id, as a library would hand them out; remembers what it was asked."""
 
     def __init__(self, pictures):
@@ -124,7 +124,7 @@ def two_worlds():
     )
     texts = ["The kites are flying.", "We walk to the beach.", "A boat!"]
     encoder = TableEncoder(dict(zip(texts, np.eye(3), strict=True)))
-    return story_of(texts), gallery, [Channel("captions", encoder, "captions", COSINE)], Shelf(pictures)
+    return story_of(texts), gallery, [Channel("captions", encoder, "captions", COSINE)], Records(pictures)
 
 
 def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None, fitting=0.7):
@@ -153,7 +153,7 @@ def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None
         for name, own in asked.items()
     ]
     gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
-    return story_of(texts), gallery, channels, Shelf(records)
+    return story_of(texts), gallery, channels, Records(records)
 
 
 def choose_pictures(story, gallery, channels, pictures, options=None, *, library="", **more):

@@ -77,7 +77,7 @@ class StaleError(ConfigError):
         super().__init__(f"revision {found} is not the current one, {due}; load the project again")
 
 
-class Workshop:
+class ProjectEditor:
     """All operations on the projects of one folder and one library."""
 
     def __init__(self, engine: Engine, projects: Projects) -> None:
