@@ -33,22 +33,22 @@ from limner.files import write_text
 from limner.match.board import BLANK, assign
 from limner.match.calibration import FILE, Calibration, Pin, Weights, load
 from limner.match.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
-from limner.match.chances import (
+from limner.match.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
+from limner.match.probabilities import (
     PIXELS,
     ROUNDS,
     agreement,
     agreement_features,
-    chance_features,
-    chances,
     doubt,
     evidence,
     evidence_features,
     first_of,
+    probabilities,
+    probability_features,
 )
-from limner.match.chances import (
+from limner.match.probabilities import (
     WORDS as WORD_CHANNELS,
 )
-from limner.match.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
 from limner.store.search import Index
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
@@ -238,8 +238,8 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
             )
     numbers = numbers.model_copy(update={"pin": fitted_pin(made, numbers)})
     odds = made[0].features["odds"]
-    names = list(chance_features(made[0].pool, odds, odds, numbers))
-    learned = [table_of_chances(case, numbers, names) for case in made]
+    names = list(probability_features(made[0].pool, odds, odds, numbers))
+    learned = [probability_table(case, numbers, names) for case in made]
     weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
     found = logistic(
         np.concatenate([values for values, _, _ in learned]),
@@ -338,12 +338,12 @@ def chosen_of(case: Case, odds: Float64Array, fixed: Mapping[int, int] | None = 
     return assign(worth, case.pool.groups[case.pool.items], fixed)
 
 
-def table_of_chances(
+def probability_table(
     case: Case, numbers: Calibration, names: Sequence[str]
 ) -> tuple[Float64Array, np.ndarray, Float64Array]:
     """Features of what is shown and of the best candidates, whether they fit, and how much each counts."""
     odds = agreed(case, numbers)
-    features = chance_features(case.pool, evidence(case.pool, numbers), odds, numbers)
+    features = probability_features(case.pool, evidence(case.pool, numbers), odds, numbers)
     table = np.stack([features[name] for name in names], axis=-1)
     shown, best = chosen_of(case, odds), odds.argmax(axis=1)
     cells = [(s, k, 1.0) for s, k in enumerate(shown.tolist()) if k != BLANK]
@@ -359,7 +359,7 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for case in made:
         odds = agreed(case, numbers)
-        chance = chances(case.pool, evidence(case.pool, numbers), odds, numbers)
+        chance = probabilities(case.pool, evidence(case.pool, numbers), odds, numbers)
         for s, column in enumerate(chosen_of(case, odds).tolist()):
             if column != BLANK:
                 found.setdefault(case.cell[0], []).append(

@@ -411,7 +411,7 @@ class Library:
             )
         else:
             if min_probability is not None:
-                raise ConfigError("search: --min-score needs words; a picture gives no probability")
+                raise ConfigError("search: --min-probability needs words; a picture gives no probability")
             shown = query.id if isinstance(query, Picture) else self._shown(opened, Path(query))
             found = opened.like(shown, k, added=several(added), without=several(without), only=only)
             note = None

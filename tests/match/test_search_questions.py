@@ -176,10 +176,12 @@ def test_a_cut_off_leaves_out_and_says_how_many(opened):
     found = opened.search(FOX, 6, min_probability=cut)
     assert ids(found) == ids(every)[:3]
     assert found.below == 3
-    assert found.notes() == ["left out 3 pictures with a probability below --min-score"]
+    assert found.notes() == ["left out 3 pictures with a probability below --min-probability"]
     none = opened.search(FOX, 6, min_probability=1)
     assert none == []
-    assert none.notes() == ["nothing similar found: left out 6 pictures with a probability below --min-score"]
+    assert none.notes() == [
+        "nothing similar found: left out 6 pictures with a probability below --min-probability"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,9 @@ def illustrate(
     metric: Annotated[Path | None, MORE] = None,
     weights: Annotated[Many, MORE] = (),
     device: Annotated[str, MORE] = "auto",
-    min_score: Annotated[float | None, MORE, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
+    min_probability: Annotated[
+        float | None, MORE, Parameter(validator=validators.Number(gte=0, lt=1))
+    ] = None,
     rewrite: Annotated[str | None, MORE] = None,
     endpoint: Annotated[str | None, MORE] = None,
     allow_remote: Annotated[Flag, MORE] = False,
@@ -128,7 +130,7 @@ def illustrate(
         Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
     device
         Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
-    min_score
+    min_probability
         Probability below which a step stays blank, from 0 (never blank) to 1. Use it instead of --show.
     rewrite
         Name of a language model on your own server. It describes in one sentence a picture for each step,
@@ -199,7 +201,7 @@ def illustrate(
             pins=pins,
             bans=ban,
             show=show,
-            min_probability=min_score,
+            min_probability=min_probability,
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
             keep=earlier,

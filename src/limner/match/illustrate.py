@@ -30,8 +30,8 @@ from limner.match.candidates import (
     pool_of,
 )
 from limner.match.cast import Cast, cast_of
-from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, Written, explain, no_words
+from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, probabilities
 from limner.progress import Progress
 from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
@@ -292,7 +292,7 @@ def weigh(
         alone[pool.found] = known.alone[known.pool.found]
     else:
         freely = agreement(pool, found, calibration, likes)
-        alone = chances(pool, found, freely, calibration)
+        alone = probabilities(pool, found, freely, calibration)
     progress.advance(0)
     # A picture without vectors counts where it is shown, and next to fixed pictures to which it may be
     # similar.
@@ -365,7 +365,7 @@ def decide(
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
     if len(weighed.banned):
         could = weighed.could
-        would = chances(pool, could, agreement(pool, could, calibration, weighed.likes), calibration)
+        would = probabilities(pool, could, agreement(pool, could, calibration, weighed.likes), calibration)
         banned_cells = np.isin(pool.rows, weighed.banned)[pool.items] & pool.there
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
@@ -472,7 +472,7 @@ def _of_step(
         freely=np.where(there, weighed.freely[cells], -np.inf),
         odds=np.where(there, odds[cells], -np.inf),
     )
-    alone = chances(row.pool, row.found, row.freely, row.calibration)
+    alone = probabilities(row.pool, row.found, row.freely, row.calibration)
     worded = weighed.words.worded
     whole, guided, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
     groups = pool.groups[row.pool.items]
@@ -530,7 +530,7 @@ def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Floa
     pinned = doubted * pin_odds(pool, weighed.guides, weighed.looks, calibration.pin)
     chance = weighed.alone
     if weighed.beside:
-        also = chances(pool, weighed.own, weighed.odds + np.maximum(pinned, 0.0), calibration)
+        also = probabilities(pool, weighed.own, weighed.odds + np.maximum(pinned, 0.0), calibration)
         chance = np.maximum(chance, also)
     return weighed.odds + pinned, pinned, chance
 

@@ -25,7 +25,6 @@ from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name, matched
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
-from limner.match.chances import OCR, PIXELS, WORDS, agreement, chances, evidence, first_of
 from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
 from limner.match.languages import (
     language_of_query,
@@ -35,6 +34,7 @@ from limner.match.languages import (
     unread_note,
     unreadable,
 )
+from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
 from limner.records import Board, BoardStep, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
@@ -97,7 +97,7 @@ class Matches(list[Candidate]):
         if self.below:
             left_out = counted(self.below, "picture")
             nothing = "" if self else "nothing similar found: "
-            lines.append(f"{nothing}left out {left_out} with a probability below --min-score")
+            lines.append(f"{nothing}left out {left_out} with a probability below --min-probability")
         return lines
 
 
@@ -250,7 +250,7 @@ class Illustrator:
         chosen = build(BoardOptions, dict(values or {}), where, overrides)
         if chosen.min_probability is not None and self.model is not None:
             raise ConfigError(
-                f"{where}: --min-score (min_probability) is calibrated for other channels and does not go"
+                f"{where}: --min-probability is calibrated for other channels and cannot be used"
                 " with a trained run; drop one of the two"
             )
         named = chosen.pins | dict(pins or {})
@@ -579,7 +579,7 @@ class Illustrator:
             The pictures; empty if no encoder reads the words, see `query_note`.
         """
         if min_probability is not None and not self.calibrated:
-            raise ConfigError("--min-score: a trained run gives no probabilities; drop one of the two")
+            raise ConfigError("--min-probability: a trained run gives no probabilities; drop one of the two")
         relations = self._relation([relation])
         channels = [*self.channels, *relations]
         code = language_of_query(text, self.library.settings)
@@ -603,7 +603,7 @@ class Illustrator:
             odds = agreement(pool, own, numbers, {})
             for channel in relations:
                 odds = odds + channel.evidence.slope * pool.channels[channel.name].cosine
-            chance = chances(pool, own, odds, numbers)[0]
+            chance = probabilities(pool, own, odds, numbers)[0]
         order = np.argsort(-odds[0], kind="stable")[:limit]
         best = [column for column in order if np.isfinite(odds[0, column])]
         kept = best if min_probability is None else [one for one in best if chance[one] >= min_probability]

@@ -164,7 +164,9 @@ def agreement_features(  # noqa: PLR0917
     }
 
 
-def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Float64Array:
+def probabilities(
+    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration
+) -> Float64Array:
     """Probability that each candidate fits its step.
 
     Args:
@@ -175,11 +177,13 @@ def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Cali
     Returns:
         (S, K); 0 for empty cells.
     """
-    found = sigmoid(calibration.chance.of(chance_features(pool, own, odds, calibration)))
+    found = sigmoid(calibration.chance.of(probability_features(pool, own, odds, calibration)))
     return np.where(np.isfinite(odds), found, 0.0)
 
 
-def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Features:
+def probability_features(
+    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration
+) -> Features:
     """Features (S, K) of the linear form of a probability's log-odds, by name.
 
     ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,

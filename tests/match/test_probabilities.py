@@ -8,16 +8,16 @@ from hypothesis import strategies as st
 
 from limner.match.calibration import load
 from limner.match.candidates import Asked, Readings, Resemblance, pool_of
-from limner.match.chances import (
+from limner.match.illustrate import SPACES
+from limner.match.probabilities import (
     WORDS,
     agreement,
     agreement_features,
-    chances,
     evidence,
     first_of,
+    probabilities,
     shares,
 )
-from limner.match.illustrate import SPACES
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
@@ -69,7 +69,7 @@ def test_there_is_evidence_of_what_something_is_known_of(seed, captioned):
     own = evidence(pool, calibration)
     odds = agreement(pool, own, calibration, likes_of(pool))
     np.testing.assert_array_equal(np.isfinite(odds), known & pool.there)
-    chance = chances(pool, own, odds, calibration)
+    chance = probabilities(pool, own, odds, calibration)
     np.testing.assert_array_equal(chance > 0, known & pool.there)
     assert (chance < 1).all()
 
@@ -191,7 +191,7 @@ def test_one_caption_among_hundreds_changes_no_other_picture(shipped):
         pool = pool_for((story, held, channels, shelf), calibration, count=400, extra=range(301))
         own = evidence(pool, calibration)
         odds = agreement(pool, own, calibration, likes_of(pool))
-        found.append((own, chances(pool, own, odds, calibration)))
+        found.append((own, probabilities(pool, own, odds, calibration)))
     (own, chance), (own_with, chance_with) = found
     others = np.arange(301) != 7
     np.testing.assert_array_equal(own[:, others], own_with[:, others])
@@ -203,5 +203,5 @@ def test_a_chance_grows_with_the_odds():
     calibration = numbers()
     pool = pool_for(random_board(np.random.default_rng(1)), calibration)
     odds = evidence(pool, calibration)
-    for own, values in zip(chances(pool, odds, odds, calibration), odds, strict=True):
+    for own, values in zip(probabilities(pool, odds, odds, calibration), odds, strict=True):
         assert (np.diff(own[np.argsort(values)]) >= -1e-12).all()
