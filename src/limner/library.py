@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
-    from limner.text.document import Elsewhere
+    from limner.text.document import FilePolicy
     from limner.text.read import Format
 
 AnyPath = str | PathLike[str]
@@ -517,8 +517,8 @@ class Library:
         from limner.text.read import reading_of
 
         before = None if keep is None else _board(keep)
-        allowed = elsewhere(self.store, allowed=allow_outside)
-        reading = reading_of(text, by=by, format=format, elsewhere=allowed)
+        allowed = file_policy_of(self.store, allowed=allow_outside)
+        reading = reading_of(text, by=by, format=format, file_policy=allowed)
         values: dict[str, Any] = {}
         where = "options"
         if isinstance(options, Mapping):
@@ -540,14 +540,14 @@ class Library:
         )
         shown = None
         if keep_given and any(step.pictures for step in reading.story.steps):
-            from limner.match.shown import shown_by
+            from limner.match.given_pictures import match_given_pictures
 
-            shown = shown_by(reading.story, self.store)
+            shown = match_given_pictures(reading.story, self.store)
         story = shown.story if shown and shown.story else reading.story
         kept = None
         if before is not None:
+            from limner.match.given_pictures import GivenPictures
             from limner.match.kept import kept_of
-            from limner.match.shown import GivenPictures
 
             shown = shown or GivenPictures()
 
@@ -756,7 +756,7 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
-def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
+def file_policy_of(library: PictureStore, *, allowed: bool) -> FilePolicy:
     """Rule for the files outside its own folder that a text may show.
 
     Args:
@@ -764,7 +764,7 @@ def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
         allowed: whether all other files may be shown too.
     """
     from limner.pictures.decode import read_file
-    from limner.text.document import anywhere
+    from limner.text.document import allow_any_file
 
     def same(path: Path) -> Path | None:
         try:
@@ -772,7 +772,7 @@ def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
         except LimnerError:
             return None
 
-    return anywhere if allowed else same
+    return allow_any_file if allowed else same
 
 
 def _conditions(

@@ -13,7 +13,7 @@ from limner.errors import LimnerError
 from limner.export import Plan, export
 from limner.export.markdown import revised_source
 from limner.records import Board, BoardStep, Candidate, PictureRef
-from limner.text.document import anywhere
+from limner.text.document import allow_any_file
 from limner.text.markdown import with_inserted, without_inserted
 from limner.text.read import parse_story_report, read_story_report
 from limner.text.revise import Revision
@@ -218,7 +218,7 @@ def test_an_export_of_a_text_in_another_format_read_again_gives_the_same_file(pi
     <figure><img src="{pictures["odd"].path}"><figcaption>Im Topf</figcaption></figure></li><li>Essen.</li>
     </ol></body></html>"""
     (tmp_path / "a.html").write_text(page)
-    story = read_story_report(tmp_path / "a.html", elsewhere=anywhere).story
+    story = read_story_report(tmp_path / "a.html", file_policy=allow_any_file).story
     assert [one.caption for step in story.steps for one in step.pictures] == ["Im Topf"]
     boards = [board_of(story, pictures, ("turned", "odd", "wide"))]
     done = export(boards[0], tmp_path / "out.md")

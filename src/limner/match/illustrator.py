@@ -44,8 +44,8 @@ from limner.store.vectors import FEW_TEXTS
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
     from limner.match.cast import Cast
+    from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, Weighed
-    from limner.match.shown import GivenPictures
     from limner.progress import Progress
     from limner.store.beyond import Approximate
 
@@ -287,7 +287,7 @@ class Illustrator:
         Args:
             story: the text.
             options: options, see `options`; None for the defaults.
-            shown: pictures that the text shows and that are kept, see `shown_by`; None keeps none.
+            shown: pictures that the text shows and that are kept, see `match_given_pictures`; None: none.
             held: picture id, or None for a blank, by index of the step, of steps that stay as they are, see
                 `weigh`.
             as_it_is: kept steps that are not explained again, by index.

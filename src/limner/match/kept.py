@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from limner.errors import DataError, counted
 
 if TYPE_CHECKING:
+    from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions
-    from limner.match.shown import GivenPictures
     from limner.records import Board, BoardStep, Step, Story
     from limner.store.catalogue import Catalogue
 

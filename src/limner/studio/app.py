@@ -18,8 +18,8 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
-from limner.library import elsewhere
-from limner.match.shown import shown_by
+from limner.library import file_policy_of
+from limner.match.given_pictures import match_given_pictures
 from limner.records import limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
@@ -129,10 +129,10 @@ def opened(
     except OSError as error:
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
     library = editor.engine.illustrator().library
-    allowed = elsewhere(library, allowed=allow_outside)
+    allowed = file_policy_of(library, allowed=allow_outside)
     document = None
     if is_container(data):
-        document = as_markdown(read_story_report(file, elsewhere=allowed), library)
+        document = as_markdown(read_story_report(file, file_policy=allowed), library)
         kind, text = document.format, document.text
         note(f"{file.name}: converted to Markdown, in which you edit it from now on")
         for line in document.notes:
@@ -154,7 +154,7 @@ def opened(
             return project
     if document is not None:
         return editor.create(text, format=kind, given=document.given, notes=document.notes).id
-    shown = shown_by(read_story_report(file, elsewhere=allowed).story, library)
+    shown = match_given_pictures(read_story_report(file, file_policy=allowed).story, library)
     told = pictures_told(shown)
     for line in told:
         note(f"{file.name}: {line}")

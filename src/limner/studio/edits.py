@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from limner.config import Record
 from limner.errors import DataError, counted
 from limner.export.markdown import without_pictures, words_of
+from limner.match.given_pictures import GivenPictures, match_given_pictures
 from limner.match.illustrate import BoardOptions
-from limner.match.shown import GivenPictures, shown_by
 from limner.progress import Progress
 from limner.records import Board, Segmentation, Story
 from limner.store.library import PictureStore
@@ -297,7 +297,7 @@ def as_markdown(
     """
     story = reading.story
     text = words_of(without_pictures(story))
-    shown = shown_by(story, library)
+    shown = match_given_pictures(story, library)
     told, given = pictures_told(shown), shown.inside
     if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
         told, given = ["as Markdown it has other steps, so its own pictures are not kept at their steps"], {}

@@ -14,9 +14,9 @@ from pathlib import Path
 from limner.encoders.trained import trained_runs
 from limner.errors import LimnerError
 from limner.library import Library
+from limner.match.given_pictures import GivenPictures
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
-from limner.match.shown import GivenPictures
 from limner.progress import Progress
 from limner.records import Board, BoardStep, Candidate, Step, Story, limner_version
 from limner.studio.edits import State
