@@ -32,8 +32,15 @@ from limner.errors import DataError
 from limner.files import write_text
 from limner.match.board import BLANK, assign
 from limner.match.calibration import FILE, Calibration, Pin, Weights, load
-from limner.match.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
-from limner.match.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
+from limner.match.candidates import (
+    ChannelSimilarity,
+    EncodedSteps,
+    ExpectedSimilarity,
+    Float64Array,
+    Pool,
+    pool_of,
+)
+from limner.match.illustrate import CANDIDATES, SPACES, most_similar_rows, pin_odds, query_texts
 from limner.match.probabilities import (
     PIXELS,
     ROUNDS,
@@ -77,12 +84,12 @@ class Case:
 
     cell: tuple[str, str, int]
     index: Index
-    asked: Sequence[Asked]
+    asked: Sequence[EncodedSteps]
     pool: Pool
     own: np.ndarray
     fits: np.ndarray
     features: dict[str, Float64Array] = field(default_factory=dict)
-    likes: dict[str, Resemblance] = field(default_factory=dict)
+    likes: dict[str, ExpectedSimilarity] = field(default_factory=dict)
 
 
 def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]:
@@ -109,8 +116,8 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
                 for job in made:
                     if illustrator is None or before is not job.gallery:
                         illustrator, before = JobIllustrator(job, desk), job.gallery
-                    readings = readings_of(job.story)[1]
-                    asked = [Asked.by(channel, readings) for channel in illustrator.channels]
+                    readings = query_texts(job.story)[1]
+                    asked = [EncodedSteps.by(channel, readings) for channel in illustrator.channels]
                     barred = np.zeros(len(job.gallery), dtype=bool)
                     pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
                     own, fits = (flags(pool, sets) for sets in (job.own, job.fits))
@@ -222,7 +229,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     # What pixels say alone is their trust: the scale goes there.
     alone = float(found[names.index("pixels")])
     found[[names.index(name) for name in ("pixels", "pixels_beside_words")]] /= alone
-    numbers = weighed(numbers, "evidence", names, found, spread=numbers.spread * alone)
+    numbers = scored(numbers, "evidence", names, found, spread=numbers.spread * alone)
     made = [_trusting(case, alone) for case in made]
     for case in made:
         case.features["own"] = evidence(case.pool, numbers)
@@ -230,7 +237,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     names = list(numbers.agreement.weights)
     for _ in range(ROUNDS):
         rows = rows_of(made, names, partial(heard, numbers=numbers))
-        numbers = weighed(numbers, "agreement", names, own_picture(rows))
+        numbers = scored(numbers, "agreement", names, own_picture(rows))
         for case in made:
             own = case.features["own"]
             case.features["odds"] = np.where(
@@ -246,10 +253,10 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return weighed(numbers, "chance", names, found)
+    return scored(numbers, "chance", names, found)
 
 
-def weighed(
+def scored(
     numbers: Calibration, part: str, names: Sequence[str], found: Float64Array, **more: float
 ) -> Calibration:
     """The calibration with other weights of a part."""
@@ -257,7 +264,7 @@ def weighed(
     return numbers.model_copy(update={part: weights, **more})
 
 
-def _compared(pool: Pool) -> tuple[Compared, Compared]:
+def _compared(pool: Pool) -> tuple[ChannelSimilarity, ChannelSimilarity]:
     return first_of(pool, WORD_CHANNELS), first_of(pool, PIXELS)
 
 
@@ -279,7 +286,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
             continue
         row = int(case.pool.rows[case.pool.items[first][case.own[first]][0]])
         barred = np.zeros(len(case.index.gallery), dtype=bool)
-        extra = sorted({row, *alike(case.index, [row], SPACES["looks"], CANDIDATES, barred)})
+        extra = sorted({row, *most_similar_rows(case.index, [row], SPACES["looks"], CANDIDATES, barred)})
         pool = pool_of(case.index, case.asked, numbers, count=CANDIDATES, extra=extra, barred=barred)
         ids = [
             {case.pool.gallery.ids[case.pool.rows[i]] for i in case.pool.items[s][case.fits[s]]}
@@ -305,7 +312,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
 
 
 def spaces_of(pool: Pool) -> dict[str, str]:
-    """Spaces in which two pictures of a case are compared, as `weigh` takes them."""
+    """Spaces in which two pictures of a case are compared, as `score_board` takes them."""
     held = pool.gallery.spaces
     return {name: space for name, space in SPACES.items() if space in held and held[space].present.any()}
 
@@ -320,10 +327,12 @@ def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
     return agreement_features(case.pool, own, odds, numbers, likes_of(case))
 
 
-def likes_of(case: Case) -> dict[str, Resemblance]:
+def likes_of(case: Case) -> dict[str, ExpectedSimilarity]:
     """How much its pictures are alike, computed once."""
     if not case.likes:
-        case.likes = {name: Resemblance(case.pool, space) for name, space in spaces_of(case.pool).items()}
+        case.likes = {
+            name: ExpectedSimilarity(case.pool, space) for name, space in spaces_of(case.pool).items()
+        }
     return case.likes
 
 

@@ -21,7 +21,7 @@ from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning, counted, unknown
 from limner.files import display
 from limner.language import ENGLISH
-from limner.match.equipment import AUTO, encoders_for
+from limner.match.encoder_setup import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
 from limner.store.library import PictureStore, home_of, library_to_ask, library_to_fill, remember
 
@@ -225,7 +225,7 @@ class Library:
             MissingError: a source does not exist.
             KeyboardInterrupt: the user pressed Ctrl-C; the pictures read so far stay in the library, and the
                 same call continues. With `progress`, the report states it instead.
-            LimnerError: as `limner.match.equipment.encoders_for` and `limner.store.ingest.index`.
+            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.store.ingest.index`.
         Warns:
             LimnerWarning: so much of a folder is missing that its drive may be disconnected; nothing was
                 forgotten. With `progress`, the report states it instead.
@@ -547,12 +547,12 @@ class Library:
         kept = None
         if before is not None:
             from limner.match.given_pictures import GivenPictures
-            from limner.match.kept import kept_of
+            from limner.match.kept_steps import kept_steps
 
             shown = shown or GivenPictures()
 
             steps = [number - 1 for number in again]
-            kept = kept_of(before, story, chosen, shown, opened.catalogue, again=steps)
+            kept = kept_steps(before, story, chosen, shown, opened.catalogue, again=steps)
             chosen, shown = kept.pinned(chosen), kept.given(shown)
         rewritten = () if rewrite is None else rewrite(story)
         held = None if kept is None else kept.held

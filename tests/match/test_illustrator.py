@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from limner.cli.index import index
 from limner.cli.main import run as limner
 from limner.errors import ConfigError, DataError
-from limner.match.illustrate import BoardOptions, weigh
+from limner.match.illustrate import BoardOptions, score_board
 from limner.match.illustrator import Illustrator
 from limner.records import Board
 from limner.research.worlds import PictureBook
@@ -89,9 +89,9 @@ def test_few_steps_are_compared_on_one_core(home, monkeypatch, most, cores):
 
     def weighing(*words, **named):
         used.append({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
-        return weigh(*words, **named)
+        return score_board(*words, **named)
 
-    monkeypatch.setattr("limner.match.illustrate.weigh", weighing)
+    monkeypatch.setattr("limner.match.illustrate.score_board", weighing)
     monkeypatch.setattr("limner.match.illustrator.FEW_TEXTS", most)
     with threadpool_limits(2, "blas"):
         Illustrator(PictureStore.open(home)).board(STORY)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.match.calibration import load
-from limner.match.candidates import Asked, Readings, Resemblance, pool_of
+from limner.match.candidates import EncodedSteps, ExpectedSimilarity, QueryTexts, pool_of
 from limner.match.illustrate import SPACES
 from limner.match.probabilities import (
     WORDS,
@@ -28,14 +28,14 @@ def likes_of(pool, *names):
     """How much pictures are alike, in the spaces named or in all that they have."""
     held = pool.gallery.spaces
     chosen = names or [name for name in SPACES if name in held and held[name].present.any()]
-    return {name: Resemblance(pool, SPACES[name]) for name in chosen}
+    return {name: ExpectedSimilarity(pool, SPACES[name]) for name in chosen}
 
 
 def pool_for(board, calibration, count=200, extra=()):
     """The candidates of a random board."""
     story, gallery, channels, _ = board
-    readings = Readings.of([step.text for step in story.steps])
-    asked = [Asked.by(channel, readings) for channel in channels]
+    readings = QueryTexts.of([step.text for step in story.steps])
+    asked = [EncodedSteps.by(channel, readings) for channel in channels]
     barred = np.zeros(len(gallery), bool)
     return pool_of(Index(gallery), asked, calibration, count=count, extra=extra, barred=barred)
 

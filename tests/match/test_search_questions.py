@@ -12,7 +12,7 @@ from vector_library import vector_library
 
 from limner.cli.index import index
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.match.equipment import eyes_of
+from limner.match.encoder_setup import image_encoders_of
 from limner.match.illustrator import Illustrator
 from limner.match.languages import negation_note, unreadable
 from limner.progress import Progress
@@ -166,7 +166,7 @@ def test_a_library_of_another_encoder_is_not_compared(opened, monkeypatch):
     settings = opened.library.settings.model_copy(update={"spaces": {**made, **other}})
     monkeypatch.setattr(opened.library, "settings", settings)
     with pytest.raises(CheckpointError, match="another version of colour; index again"):
-        eyes_of(opened.library)
+        image_encoders_of(opened.library)
 
 
 @pytest.mark.slow

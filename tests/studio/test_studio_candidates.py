@@ -62,13 +62,13 @@ def eight(editor):
 @pytest.fixture
 def weighings(monkeypatch):
     """One entry each time that all pictures are weighed for all steps."""
-    calls, weigh = [], illustrate.weigh
+    calls, score_board = [], illustrate.score_board
 
     def counted(*given, **named):
         calls.append(1)
-        return weigh(*given, **named)
+        return score_board(*given, **named)
 
-    monkeypatch.setattr(illustrate, "weigh", counted)
+    monkeypatch.setattr(illustrate, "score_board", counted)
     return calls
 
 
@@ -143,7 +143,7 @@ def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch)
             time.sleep(0.01)
         pytest.fail("it runs on")
 
-    monkeypatch.setattr(illustrate, "weigh", endless)
+    monkeypatch.setattr(illustrate, "score_board", endless)
     came = iter([{"type": "http.request", "body": b"", "more_body": False}])
     sent = []
 
@@ -161,13 +161,13 @@ def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch)
 
 @pytest.mark.parametrize("seed", [1, 2])
 def test_what_was_weighed_before_changes_no_number(editor, eight, monkeypatch, seed):
-    weigh, reused = illustrate.weigh, []
+    score_board, reused = illustrate.score_board, []
 
     def compared(*given, known=None, **named):
-        found = weigh(*given, known=known, **named)
+        found = score_board(*given, known=known, **named)
         if known is not None and found.words is known.words:
             reused.append(found)
-            fresh = weigh(*given, **named)
+            fresh = score_board(*given, **named)
             for name in ("items", "there", "found", "groups"):
                 np.testing.assert_array_equal(getattr(found.pool, name), getattr(fresh.pool, name))
             for name, one in fresh.pool.channels.items():
@@ -177,7 +177,7 @@ def test_what_was_weighed_before_changes_no_number(editor, eight, monkeypatch, s
                 np.testing.assert_allclose(getattr(found, name), getattr(fresh, name), rtol=1e-4, atol=1e-5)
         return found
 
-    monkeypatch.setattr(illustrate, "weigh", compared)
+    monkeypatch.setattr(illustrate, "score_board", compared)
     draw = random.Random(seed)
     for _ in range(12):
         step, other = draw.sample((0, 1, 2, 3, 4, 5, 7), 2)  # step 6 holds no words

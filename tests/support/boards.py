@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from limner.match.calibration import Calibration
-from limner.match.illustrate import decide, weigh
+from limner.match.illustrate import choose_pictures, score_board
 from limner.records import Caption, Picture, Step, Story
 from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery, Space
@@ -156,6 +156,6 @@ def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None
     return story_of(texts), gallery, channels, Records(records)
 
 
-def choose_pictures(story, gallery, channels, pictures, options=None, *, library="", **more):
-    """A board of pictures, weighed and decided at once."""
-    return decide(weigh(story, gallery, channels, options, **more), pictures, library=library)
+def chosen_board(story, gallery, channels, pictures, options=None, *, library="", **more):
+    """A board of pictures, scored and chosen at once."""
+    return choose_pictures(score_board(story, gallery, channels, options, **more), pictures, library=library)

@@ -300,7 +300,7 @@ class Run:
         """Its image encoder, for indexing.
 
         Args:
-            weights: see `limner.match.equipment.weights_by_name`; needed if it was trained on stored
+            weights: see `limner.match.encoder_setup.weights_by_name`; needed if it was trained on stored
                 features.
         Raises:
             MissingError: the backbone's weights are not installed.
