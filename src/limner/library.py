@@ -23,7 +23,13 @@ from limner.files import display
 from limner.language import ENGLISH
 from limner.match.encoder_setup import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.store.library import PictureStore, home_of, library_to_ask, library_to_fill, remember
+from limner.store.library import (
+    PictureStore,
+    home_of,
+    library_to_index,
+    library_to_search,
+    remember_last_library,
+)
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
@@ -85,7 +91,7 @@ class Library:
         device: str = "auto",
         make: bool = True,
     ) -> None:
-        self._path = library_to_fill(None if folder is None else as_path(folder, "Library"))
+        self._path = library_to_index(None if folder is None else as_path(folder, "Library"))
         self._home = home_of(self._path)
         self.place = str(self._home)
         self._weights, self._device = several(weights), device
@@ -119,7 +125,7 @@ class Library:
             >>> limner.Library.open("lib")
             Library('...lib'): 66 pictures
         """
-        place = library_to_ask(None if folder is None else as_path(folder, "Library"), note)
+        place = library_to_search(None if folder is None else as_path(folder, "Library"), note)
         home_of(place).read()
         return cls(place, weights=weights, device=device)
 
@@ -163,7 +169,7 @@ class Library:
 
     def remember(self) -> None:
         """Make this the library used last, which `open` opens by default."""
-        remember(self._path)
+        remember_last_library(self._path)
 
     def add(
         self,

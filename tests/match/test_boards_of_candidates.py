@@ -9,7 +9,7 @@ from limner.match.illustrate import BoardOptions
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index
-from limner.store.beyond import Approximate
+from limner.store.approximate import ApproximateIndex
 from limner.store.search import COSINE, Channel, Index
 
 COUNT, STEPS = 3_000, 5
@@ -42,7 +42,7 @@ def both(tmp_path_factory):
     }
     library.save(searches=whole)
     channels = [Channel("base", Texts(64, 0), "base", COSINE)]
-    return Index(library.gallery(["base", "looks"])), Approximate(library, ["base", "looks"]), channels
+    return Index(library.gallery(["base", "looks"])), ApproximateIndex(library, ["base", "looks"]), channels
 
 
 def pictures(ids):

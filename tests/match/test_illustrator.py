@@ -18,7 +18,7 @@ from limner.records import Board
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.store.library import PictureStore
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
 
@@ -52,7 +52,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Board.model_validate_json(out.read_text(), strict=False)
     constraints = Constraints(pins={1: pinned}, bans=(banned,))
-    drafted = made(opened, told.story, BoardOptions(show=show), constraints)
+    drafted = illustrate_story(opened, told.story, BoardOptions(show=show), constraints)
     assert drafted == told
     assert drafted.steps[1].chosen.picture.id == pinned
 

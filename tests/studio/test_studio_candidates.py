@@ -13,7 +13,7 @@ from limner.match import illustrate
 from limner.match.illustrate import BoardOptions
 from limner.studio.app import create_app
 from limner.studio.edits import Ban, Choose, Edit, Fix
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
 from limner.studio.jobs import JobCancelledError, Stoppable
 
 TIMES = itertools.count(2)
@@ -39,7 +39,9 @@ def whole(editor, project, step, limit):
     pins = {one: picture for one, picture in state.pins.items() if one != step}
     options = BoardOptions(candidates=max(state.options.candidates, limit), runners_up=limit)
     fixed = state.model_copy(update={"pins": pins, "given": {}})
-    made_anew = made(editor.engine.illustrator(), board.story, options, fixed, held=held).steps[step]
+    made_anew = illustrate_story(editor.engine.illustrator(), board.story, options, fixed, held=held).steps[
+        step
+    ]
     chosen = () if made_anew.chosen is None else (made_anew.chosen,)
     return [*chosen, *made_anew.runners_up][:limit]
 

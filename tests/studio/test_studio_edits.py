@@ -6,7 +6,7 @@ import pytest
 
 from limner.match.illustrate import BoardOptions
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, SetOptions, Swap
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
 from limner.studio.project_editor import ProjectEditor, StaleError
 from limner.studio.projects import Projects, digest
 from limner.studio.step_edits import Constraints
@@ -62,7 +62,7 @@ def test_three_wrong_steps_of_ten_take_three_acts_and_disturb_no_other(editor, t
     assert changed(ten, now) == list(wrong)
     assert states(now) == ["locked" if step in wrong else "free" for step in range(10)]
     pins = {step: now.board.shown[step] for step in wrong}
-    again = made(editor.engine.illustrator(), now.board.story, OPTIONS, Constraints(pins=pins))
+    again = illustrate_story(editor.engine.illustrator(), now.board.story, OPTIONS, Constraints(pins=pins))
     moved = [step for step in range(10) if again.shown[step] != now.board.shown[step]]
     assert 4 in moved  # its picture is taken, if the others were chosen again
 
@@ -160,7 +160,7 @@ class TestChoosingAgain:
         assert editor.get(pinned.id) == pinned
         assert told.revision == 4
         assert {5, 6, 7} <= {one.position for one in told.steps}
-        due = made(
+        due = illustrate_story(
             editor.engine.illustrator(),
             pinned.board.story,
             OPTIONS,
@@ -302,8 +302,8 @@ def test_what_is_held_guides_nothing(editor, ten):
     pulled = []
     for step in range(10):
         others = {place: one for place, one in board.shown.items() if place != step}
-        held = made(asked, board.story, OPTIONS, held=others)
+        held = illustrate_story(asked, board.story, OPTIONS, held=others)
         assert held.steps[step] == board.steps[step]
-        wished = made(asked, board.story, OPTIONS, Constraints(pins=others))
+        wished = illustrate_story(asked, board.story, OPTIONS, Constraints(pins=others))
         pulled += [step] * (wished.steps[step] != board.steps[step])
     assert pulled

@@ -19,10 +19,10 @@ from limner.studio.step_edits import (
     Reword,
     Split,
     TakePicture,
-    written,
+    as_revised_markdown,
 )
 from limner.text.read import parse_story_report
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 
 TEN = (
     "A fox looks out. It is cold.",
@@ -230,7 +230,7 @@ def test_the_text_as_a_whole_says_what_the_steps_say(story, act):
 def test_a_text_written_from_its_steps_is_read_as_these_steps(text):
     story = parse_story_report(text, format="markdown").story
     story = story.model_copy(update={"markdown": ""})
-    _, again, by = written(Revision(story), None)
+    _, again, by = as_revised_markdown(StoryRevision(story), None)
     found = parse_story_report(again, format="markdown", by=by).story
     assert [(one.title, one.text) for one in found.steps] == [(one.title, one.text) for one in story.steps]
     assert (found.title, found.author, found.language) == (story.title, story.author, story.language)

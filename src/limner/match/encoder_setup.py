@@ -470,6 +470,6 @@ def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
 
 def _cached(encoder: TextEncoder) -> TextEncoder:
     """The encoder with a cache of its last texts, which indexing does not need."""
-    from limner.encoders.text_cache import RecentTexts
+    from limner.encoders.text_cache import RecentTextCache
 
-    return RecentTexts(encoder)
+    return RecentTextCache(encoder)

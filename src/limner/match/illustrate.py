@@ -35,11 +35,11 @@ from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, 
 from limner.progress import Progress
 from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
-from limner.store.search import COSINE, Channel, Index, Likeness
+from limner.store.search import COSINE, Channel, Index, SimilarityQuery
 from limner.store.vectors import Gallery
 
 if TYPE_CHECKING:
-    from limner.store.beyond import Approximate
+    from limner.store.approximate import ApproximateIndex
 
 CANDIDATES = 200
 """Default number of candidates per step and channel."""
@@ -204,7 +204,7 @@ class BoardScores:
 
 def score_board(
     story: Story,
-    gallery: Gallery | Index | Approximate,
+    gallery: Gallery | Index | ApproximateIndex,
     channels: Sequence[Channel],
     options: BoardOptions | None = None,
     *,
@@ -579,7 +579,7 @@ def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array
 
 
 def _among(
-    every: Index | Approximate,
+    every: Index | ApproximateIndex,
     asked: Sequence[EncodedSteps],
     options: BoardOptions,
     wanted: Mapping[int, str | None],
@@ -587,7 +587,7 @@ def _among(
 ) -> Index:
     """Index to choose from: all pictures, or candidates by words and by similarity to fixed ones."""
     fixed = sorted({one for one in wanted.values() if one is not None})
-    like = Likeness(fixed, compared, COSINE, options.candidates) if fixed else None
+    like = SimilarityQuery(fixed, compared, COSINE, options.candidates) if fixed else None
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
     return every.among(requests, [*fixed, *options.bans], like)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
 from limner.devices import one_core_products
-from limner.encoders.text_cache import RecentTexts
+from limner.encoders.text_cache import RecentTextCache
 from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name, matched
 from limner.match.calibration import load
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, BoardScores
     from limner.progress import Progress
-    from limner.store.beyond import Approximate
+    from limner.store.approximate import ApproximateIndex
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -148,7 +148,7 @@ class Illustrator:
         self._recent_scores: deque[BoardScores] = deque(maxlen=TEXTS_KEPT)
 
     @locked_cached_property
-    def index(self) -> Index | Approximate:
+    def index(self) -> Index | ApproximateIndex:
         """Index of all vectors; for a large library, of the search index.
 
         Raises:
@@ -161,10 +161,10 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.store.beyond import Approximate  # needed by few libraries
+            from limner.store.approximate import ApproximateIndex  # needed by few libraries
 
-            if Approximate.usable(self.library, spaces):
-                return Approximate(self.library, sorted(spaces))
+            if ApproximateIndex.usable(self.library, spaces):
+                return ApproximateIndex(self.library, sorted(spaces))
         return Index(self.library.gallery(sorted(spaces)))
 
     @locked_cached_property
@@ -182,7 +182,7 @@ class Illustrator:
         from limner.match.trained import run_channel
 
         own = run_channel(self.model, self.library)
-        return (replace(own, encoder=RecentTexts(own.encoder, together=own.whole)),)
+        return (replace(own, encoder=RecentTextCache(own.encoder, together=own.whole)),)
 
     @property
     def channel_names(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from limner.server.problems import ProblemError
 from limner.store.catalogue import Only, Order
 from limner.studio import schemas
 from limner.studio.edits import TEXT_LETTERS, MarkdownDocument, as_markdown, read_text
-from limner.studio.engine import Engine, made
+from limner.studio.engine import Engine, illustrate_story
 from limner.studio.jobs import Job, Jobs, Stoppable
 from limner.studio.library_page import LibraryPage
 from limner.studio.pictures import (
@@ -567,7 +567,7 @@ def search_router(studio: Studio) -> APIRouter:
         """Choose a picture for every step of a text; nothing is saved."""
         story = read_text(request.text, request.format, request.by, visit).story
         options = request.options or BoardOptions()
-        return made(studio.engine.illustrator(), story, options, progress=visit)
+        return illustrate_story(studio.engine.illustrator(), story, options, progress=visit)
 
     return routes
 

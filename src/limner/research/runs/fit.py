@@ -78,9 +78,9 @@ def prepare(
     if not can.gradients:
         raise ConfigError(f"{own.name}: is fitted, not trained by gradients; use limner train, which fits it")
     if "sentences" in can.reads and sentences is not None:
-        from limner.encoders.text_cache import KeptTexts
+        from limner.encoders.text_cache import ValidationTextCache
 
-        sentences = KeptTexts(sentences, corpus.val.texts)
+        sentences = ValidationTextCache(sentences, corpus.val.texts)
     for name, given in (("sentences", sentences), ("multilingual", multilingual)):
         if name in can.encoders and given is None:
             raise ConfigError(f"{own.name}: no sentence encoder was given")

@@ -52,7 +52,7 @@ class Task(Protocol):
         ...
 
     def open(self, folder: Path) -> None:
-        """Called with the run folder before training and `remember`, for data too large for checkpoints."""
+        """Called with the run folder before training or resuming, for data too large for checkpoints."""
         ...
 
     def state_dict(self) -> dict[str, Tensor]:

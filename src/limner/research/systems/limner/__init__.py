@@ -17,7 +17,7 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS
 from limner.encoders.base_network import BaseNet
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
-from limner.encoders.text_cache import StoredTexts
+from limner.encoders.text_cache import TextCacheFile
 from limner.errors import CheckpointError
 from limner.research.datasets.features import Features
 from limner.research.datasets.mixture import WEIGHT
@@ -386,8 +386,8 @@ class LimnerSystem(System[LimnerConfig, Limner]):
             parts.about[STORED] = corpus.backbone
         assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
         folder = Path(config.data.features)
-        parts.sentences = StoredTexts(parts.sentences, folder)
-        parts.multilingual = StoredTexts(parts.multilingual, folder)
+        parts.sentences = TextCacheFile(parts.sentences, folder)
+        parts.multilingual = TextCacheFile(parts.multilingual, folder)
         parts.about[KEY] = parts.multilingual.fingerprint
 
     def restore_parts(self, config: LimnerConfig, parts: ModelParts) -> None:
