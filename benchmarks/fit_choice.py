@@ -32,23 +32,30 @@ from limner.errors import DataError
 from limner.files import write_text
 from limner.match.board import BLANK, assign
 from limner.match.calibration import FILE, Calibration, Pin, Weights, load
-from limner.match.candidates import Asked, Compared, Float64Array, Pool, Resemblance, pool_of
-from limner.match.chances import (
+from limner.match.candidates import (
+    ChannelSimilarity,
+    EncodedSteps,
+    ExpectedSimilarity,
+    Float64Array,
+    Pool,
+    pool_of,
+)
+from limner.match.illustrate import CANDIDATES, SPACES, most_similar_rows, pin_odds, query_texts
+from limner.match.probabilities import (
     PIXELS,
     ROUNDS,
     agreement,
     agreement_features,
-    chance_features,
-    chances,
     doubt,
     evidence,
     evidence_features,
     first_of,
+    probabilities,
+    probability_features,
 )
-from limner.match.chances import (
+from limner.match.probabilities import (
     WORDS as WORD_CHANNELS,
 )
-from limner.match.illustrate import CANDIDATES, SPACES, alike, pin_odds, readings_of
 from limner.store.search import Index
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
@@ -77,12 +84,12 @@ class Case:
 
     cell: tuple[str, str, int]
     index: Index
-    asked: Sequence[Asked]
+    asked: Sequence[EncodedSteps]
     pool: Pool
     own: np.ndarray
     fits: np.ndarray
     features: dict[str, Float64Array] = field(default_factory=dict)
-    likes: dict[str, Resemblance] = field(default_factory=dict)
+    likes: dict[str, ExpectedSimilarity] = field(default_factory=dict)
 
 
 def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]:
@@ -109,8 +116,8 @@ def cases(desk: Desk, options: argparse.Namespace, part: Part) -> Iterator[Case]
                 for job in made:
                     if illustrator is None or before is not job.gallery:
                         illustrator, before = JobIllustrator(job, desk), job.gallery
-                    readings = readings_of(job.story)[1]
-                    asked = [Asked.by(channel, readings) for channel in illustrator.channels]
+                    readings = query_texts(job.story)[1]
+                    asked = [EncodedSteps.by(channel, readings) for channel in illustrator.channels]
                     barred = np.zeros(len(job.gallery), dtype=bool)
                     pool = pool_of(illustrator.index, asked, numbers, count=CANDIDATES, barred=barred)
                     own, fits = (flags(pool, sets) for sets in (job.own, job.fits))
@@ -222,7 +229,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     # What pixels say alone is their trust: the scale goes there.
     alone = float(found[names.index("pixels")])
     found[[names.index(name) for name in ("pixels", "pixels_beside_words")]] /= alone
-    numbers = weighed(numbers, "evidence", names, found, spread=numbers.spread * alone)
+    numbers = scored(numbers, "evidence", names, found, spread=numbers.spread * alone)
     made = [_trusting(case, alone) for case in made]
     for case in made:
         case.features["own"] = evidence(case.pool, numbers)
@@ -230,7 +237,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     names = list(numbers.agreement.weights)
     for _ in range(ROUNDS):
         rows = rows_of(made, names, partial(heard, numbers=numbers))
-        numbers = weighed(numbers, "agreement", names, own_picture(rows))
+        numbers = scored(numbers, "agreement", names, own_picture(rows))
         for case in made:
             own = case.features["own"]
             case.features["odds"] = np.where(
@@ -238,18 +245,18 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
             )
     numbers = numbers.model_copy(update={"pin": fitted_pin(made, numbers)})
     odds = made[0].features["odds"]
-    names = list(chance_features(made[0].pool, odds, odds, numbers))
-    learned = [table_of_chances(case, numbers, names) for case in made]
+    names = list(probability_features(made[0].pool, odds, odds, numbers))
+    learned = [probability_table(case, numbers, names) for case in made]
     weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
     found = logistic(
         np.concatenate([values for values, _, _ in learned]),
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return weighed(numbers, "chance", names, found)
+    return scored(numbers, "chance", names, found)
 
 
-def weighed(
+def scored(
     numbers: Calibration, part: str, names: Sequence[str], found: Float64Array, **more: float
 ) -> Calibration:
     """The calibration with other weights of a part."""
@@ -257,7 +264,7 @@ def weighed(
     return numbers.model_copy(update={part: weights, **more})
 
 
-def _compared(pool: Pool) -> tuple[Compared, Compared]:
+def _compared(pool: Pool) -> tuple[ChannelSimilarity, ChannelSimilarity]:
     return first_of(pool, WORD_CHANNELS), first_of(pool, PIXELS)
 
 
@@ -279,7 +286,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
             continue
         row = int(case.pool.rows[case.pool.items[first][case.own[first]][0]])
         barred = np.zeros(len(case.index.gallery), dtype=bool)
-        extra = sorted({row, *alike(case.index, [row], SPACES["looks"], CANDIDATES, barred)})
+        extra = sorted({row, *most_similar_rows(case.index, [row], SPACES["looks"], CANDIDATES, barred)})
         pool = pool_of(case.index, case.asked, numbers, count=CANDIDATES, extra=extra, barred=barred)
         ids = [
             {case.pool.gallery.ids[case.pool.rows[i]] for i in case.pool.items[s][case.fits[s]]}
@@ -305,7 +312,7 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
 
 
 def spaces_of(pool: Pool) -> dict[str, str]:
-    """Spaces in which two pictures of a case are compared, as `weigh` takes them."""
+    """Spaces in which two pictures of a case are compared, as `score_board` takes them."""
     held = pool.gallery.spaces
     return {name: space for name, space in SPACES.items() if space in held and held[space].present.any()}
 
@@ -320,10 +327,12 @@ def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
     return agreement_features(case.pool, own, odds, numbers, likes_of(case))
 
 
-def likes_of(case: Case) -> dict[str, Resemblance]:
+def likes_of(case: Case) -> dict[str, ExpectedSimilarity]:
     """How much its pictures are alike, computed once."""
     if not case.likes:
-        case.likes = {name: Resemblance(case.pool, space) for name, space in spaces_of(case.pool).items()}
+        case.likes = {
+            name: ExpectedSimilarity(case.pool, space) for name, space in spaces_of(case.pool).items()
+        }
     return case.likes
 
 
@@ -338,12 +347,12 @@ def chosen_of(case: Case, odds: Float64Array, fixed: Mapping[int, int] | None = 
     return assign(worth, case.pool.groups[case.pool.items], fixed)
 
 
-def table_of_chances(
+def probability_table(
     case: Case, numbers: Calibration, names: Sequence[str]
 ) -> tuple[Float64Array, np.ndarray, Float64Array]:
     """Features of what is shown and of the best candidates, whether they fit, and how much each counts."""
     odds = agreed(case, numbers)
-    features = chance_features(case.pool, evidence(case.pool, numbers), odds, numbers)
+    features = probability_features(case.pool, evidence(case.pool, numbers), odds, numbers)
     table = np.stack([features[name] for name in names], axis=-1)
     shown, best = chosen_of(case, odds), odds.argmax(axis=1)
     cells = [(s, k, 1.0) for s, k in enumerate(shown.tolist()) if k != BLANK]
@@ -359,7 +368,7 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for case in made:
         odds = agreed(case, numbers)
-        chance = chances(case.pool, evidence(case.pool, numbers), odds, numbers)
+        chance = probabilities(case.pool, evidence(case.pool, numbers), odds, numbers)
         for s, column in enumerate(chosen_of(case, odds).tolist()):
             if column != BLANK:
                 found.setdefault(case.cell[0], []).append(

@@ -12,7 +12,7 @@ from PIL import Image
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.catalogue import text_encoder
-from limner.match.equipment import picture_encoders
+from limner.match.encoder_setup import picture_encoders
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.store import (

@@ -67,11 +67,11 @@ def build(folder, around):
 
 def ask(folder, around, *, exact):
     """Times of ten-step texts, each alone and in context as a storyboard asks; the first apart."""
-    from limner.store.beyond import Approximate
+    from limner.store.approximate import ApproximateIndex
 
     asked, evidence = texts(around)
     library, best, times = PictureStore.open(folder), [], []
-    opened = timed(lambda: Index(library.gallery([SPACE])) if exact else Approximate(library, [SPACE]))
+    opened = timed(lambda: Index(library.gallery([SPACE])) if exact else ApproximateIndex(library, [SPACE]))
     for rows in asked:
         context = unit_rows("context", rows + rows.mean(axis=0, dtype=np.float32))
         request = [EncodedChannel(SPACE, SPACE, evidence, np.concatenate([rows, context]))]
@@ -97,7 +97,7 @@ def ask(folder, around, *, exact):
 def against(library, asked, best):
     """Recall of the texts themselves, by a pass over everything."""
     from limner.research.evaluation.uncertainty import interval
-    from limner.store.beyond import VectorTable
+    from limner.store.approximate import VectorTable
     from limner.store.vector_index import survey
 
     table, nobody = VectorTable(library.store, SPACE), np.zeros(0, dtype="S64")

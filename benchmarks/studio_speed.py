@@ -32,7 +32,7 @@ from starlette.testclient import TestClient
 
 from limner.encoders import catalogue as encoders
 from limner.encoders.catalogue import text_encoder
-from limner.encoders.text_cache import RecentTexts
+from limner.encoders.text_cache import RecentTextCache
 from limner.match.illustrate import step_texts
 from limner.match.illustrator import Illustrator
 from limner.records import Story
@@ -121,7 +121,7 @@ def story_of(number: int, steps: int = 10) -> Story:
 
 def texts(home: Path, steps: int, runs: int) -> None:
     """A second text over an opened library, against encoding its steps alone and opening everything anew."""
-    opened, words = Illustrator(PictureStore.open(home)), RecentTexts(text_encoder())
+    opened, words = Illustrator(PictureStore.open(home)), RecentTextCache(text_encoder())
     both = (words, text_encoder("base", sentences=words))
 
     def anew(number: int) -> None:

@@ -165,8 +165,8 @@ def used(monkeypatch, count=2):
         found.append(("runs", device))
         return None, None
 
-    monkeypatch.setattr("limner.match.equipment.clip_encoder", lambda name, **_: Clip())
-    monkeypatch.setattr("limner.match.equipment.image_encoder", eyes)
+    monkeypatch.setattr("limner.match.encoder_setup.clip_encoder", lambda name, **_: Clip())
+    monkeypatch.setattr("limner.match.encoder_setup.image_encoder", eyes)
     monkeypatch.setattr("limner.research.runs.run.library_runs", runs)
     return found
 

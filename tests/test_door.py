@@ -253,7 +253,7 @@ WRONG = {
     "search: a shape": (lambda lib: lib.search("x", orientation="wide"), "orientation 'wide'"),
     "search: chance": (
         lambda lib: lib.search(lib.search("x", k=1)[0].picture, min_probability=0.5),
-        "--min-score needs words",
+        "--min-probability needs words",
     ),
     "add: a number": (lambda lib: lib.add(3), "add: 3 is of type int"),
     "add: no folder": (lambda lib: lib.add("nowhere"), "nowhere: no such folder"),

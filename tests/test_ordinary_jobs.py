@@ -9,7 +9,7 @@ import pytest
 
 from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
-from limner.match import equipment
+from limner.match import encoder_setup
 from limner.records import Story
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
@@ -273,7 +273,7 @@ def test_a_library_without_words_or_of_no_size_is_said(made):
 
 @pytest.mark.slow
 def test_boards_and_plain_search_are_those_of_limner(suite, made, sentences, place, monkeypatch):
-    monkeypatch.setattr(equipment, "text_encoder", lambda name="minilm", **_: sentences)
+    monkeypatch.setattr(encoder_setup, "text_encoder", lambda name="minilm", **_: sentences)
     jobs = made("unrelated", "shown", 24, limit=2)
     desk = suite["boards"].Desk((sentences, []), place / "cache", ["show=always"])
     found = list(desk.outcomes(jobs))

@@ -18,9 +18,9 @@ from embeddings import save
 
 from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.catalogue import MULTILINGUAL
-from limner.match.equipment import channels_of
-from limner.match.illustrate import readings_of, step_texts
-from limner.match.illustrator import Illustrator, kept
+from limner.match.encoder_setup import channels_of
+from limner.match.illustrate import query_texts, step_texts
+from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
@@ -214,7 +214,7 @@ class Desk:
             told = [text for job in jobs for text in step_texts(job.story)]
             for job in jobs:
                 codes = [one.code for one in languages_of_story(job.story).each]
-                for portion in readings_of(job.story, codes)[1].portions(channel):
+                for portion in query_texts(job.story, codes)[1].portions(channel):
                     told += portion
             channel.encoder.learn(told)
 
@@ -227,7 +227,7 @@ class JobIllustrator(Illustrator):
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 
-    @kept
+    @locked_cached_property
     def channels(self) -> tuple[Channel, ...]:
         """As `Illustrator.channels`, with the desk's encoders."""
         assert isinstance(self.library, JobLibrary)

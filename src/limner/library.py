@@ -21,9 +21,15 @@ from limner.devices import checked_device
 from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning, counted, unknown
 from limner.files import display
 from limner.language import ENGLISH
-from limner.match.equipment import AUTO, encoders_for
+from limner.match.encoder_setup import AUTO, encoders_for
 from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.store.library import PictureStore, home_of, library_to_ask, library_to_fill, remember
+from limner.store.library import (
+    PictureStore,
+    home_of,
+    library_to_index,
+    library_to_search,
+    remember_last_library,
+)
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
@@ -38,7 +44,7 @@ if TYPE_CHECKING:
     from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
-    from limner.text.document import Elsewhere
+    from limner.text.document import FilePolicy
     from limner.text.read import Format
 
 AnyPath = str | PathLike[str]
@@ -85,7 +91,7 @@ class Library:
         device: str = "auto",
         make: bool = True,
     ) -> None:
-        self._path = library_to_fill(None if folder is None else as_path(folder, "Library"))
+        self._path = library_to_index(None if folder is None else as_path(folder, "Library"))
         self._home = home_of(self._path)
         self.place = str(self._home)
         self._weights, self._device = several(weights), device
@@ -119,7 +125,7 @@ class Library:
             >>> limner.Library.open("lib")
             Library('...lib'): 66 pictures
         """
-        place = library_to_ask(None if folder is None else as_path(folder, "Library"), note)
+        place = library_to_search(None if folder is None else as_path(folder, "Library"), note)
         home_of(place).read()
         return cls(place, weights=weights, device=device)
 
@@ -163,7 +169,7 @@ class Library:
 
     def remember(self) -> None:
         """Make this the library used last, which `open` opens by default."""
-        remember(self._path)
+        remember_last_library(self._path)
 
     def add(
         self,
@@ -225,7 +231,7 @@ class Library:
             MissingError: a source does not exist.
             KeyboardInterrupt: the user pressed Ctrl-C; the pictures read so far stay in the library, and the
                 same call continues. With `progress`, the report states it instead.
-            LimnerError: as `limner.match.equipment.encoders_for` and `limner.store.ingest.index`.
+            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.store.ingest.index`.
         Warns:
             LimnerWarning: so much of a folder is missing that its drive may be disconnected; nothing was
                 forgotten. With `progress`, the report states it instead.
@@ -411,7 +417,7 @@ class Library:
             )
         else:
             if min_probability is not None:
-                raise ConfigError("search: --min-score needs words; a picture gives no probability")
+                raise ConfigError("search: --min-probability needs words; a picture gives no probability")
             shown = query.id if isinstance(query, Picture) else self._shown(opened, Path(query))
             found = opened.like(shown, k, added=several(added), without=several(without), only=only)
             note = None
@@ -517,8 +523,8 @@ class Library:
         from limner.text.read import reading_of
 
         before = None if keep is None else _board(keep)
-        allowed = elsewhere(self.store, allowed=allow_outside)
-        reading = reading_of(text, by=by, format=format, elsewhere=allowed)
+        allowed = file_policy_of(self.store, allowed=allow_outside)
+        reading = reading_of(text, by=by, format=format, file_policy=allowed)
         values: dict[str, Any] = {}
         where = "options"
         if isinstance(options, Mapping):
@@ -540,19 +546,19 @@ class Library:
         )
         shown = None
         if keep_given and any(step.pictures for step in reading.story.steps):
-            from limner.match.shown import shown_by
+            from limner.match.given_pictures import match_given_pictures
 
-            shown = shown_by(reading.story, self.store)
+            shown = match_given_pictures(reading.story, self.store)
         story = shown.story if shown and shown.story else reading.story
         kept = None
         if before is not None:
-            from limner.match.kept import kept_of
-            from limner.match.shown import GivenPictures
+            from limner.match.given_pictures import GivenPictures
+            from limner.match.kept_steps import kept_steps
 
             shown = shown or GivenPictures()
 
             steps = [number - 1 for number in again]
-            kept = kept_of(before, story, chosen, shown, opened.catalogue, again=steps)
+            kept = kept_steps(before, story, chosen, shown, opened.catalogue, again=steps)
             chosen, shown = kept.pinned(chosen), kept.given(shown)
         rewritten = () if rewrite is None else rewrite(story)
         held = None if kept is None else kept.held
@@ -756,7 +762,7 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
-def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
+def file_policy_of(library: PictureStore, *, allowed: bool) -> FilePolicy:
     """Rule for the files outside its own folder that a text may show.
 
     Args:
@@ -764,7 +770,7 @@ def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
         allowed: whether all other files may be shown too.
     """
     from limner.pictures.decode import read_file
-    from limner.text.document import anywhere
+    from limner.text.document import allow_any_file
 
     def same(path: Path) -> Path | None:
         try:
@@ -772,7 +778,7 @@ def elsewhere(library: PictureStore, *, allowed: bool) -> Elsewhere:
         except LimnerError:
             return None
 
-    return anywhere if allowed else same
+    return allow_any_file if allowed else same
 
 
 def _conditions(

@@ -330,11 +330,11 @@ def test_pictures_are_brought_and_taken_back(visit, dated_studio: str, album: Pa
     shutil.copy(album / "album" / "beach" / "shot_00.jpg", mine / "same.jpg")
     (mine / "page.png").write_text("<html>")
     (mine / "notes.txt").write_text("no picture")
-    page.click("#bring")
+    page.click("#add-pictures")
     with page.expect_file_chooser() as chosen:
         page.get_by_role("button", name="Choose a folder").click()
     chosen.value.set_files(mine)
-    card = page.locator(".bringing")
+    card = page.locator(".uploads")
     result = "3 pictures added · 1 picture already in the library · 1 file skipped (not a picture)"
     card.get_by_text(result).wait_for()
     card.get_by_text("1 file not added").click()
@@ -368,7 +368,7 @@ def test_pictures_dropped_on_a_storyboard_can_be_searched_at_once(
         }""",
         list(data.getvalue()),
     )
-    page.locator(".bringing", has_text="1 picture added").wait_for()
+    page.locator(".uploads", has_text="1 picture added").wait_for()
     page.fill("#search", "zeppelin")
     page.locator("#offers-state", has_text="Best matches for").wait_for()
     page.locator("#offers img[alt='']").first.wait_for()

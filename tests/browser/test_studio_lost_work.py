@@ -254,9 +254,9 @@ def test_an_upload_that_was_cut_off_says_what_is_missing_and_goes_on(
             "**/files?*",
             lambda route: (sent.append(1), route.continue_() if len(sent) == 1 else route.abort()),
         )
-        page.click("#bring")
+        page.click("#add-pictures")
         page.locator("input[type=file][multiple]").set_input_files(pictures)
-        card = page.locator(".bringing")
+        card = page.locator(".uploads")
         card.get_by_text("3 pictures of 4 missing.").wait_for()
         page.unroute("**/files?*")
     with serve_studio(own, tmp_path / "projects", *options):

@@ -151,7 +151,7 @@ def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, c
     more = ["--with", "a boat", "--without", "snow", "--orientation", "square"]
     assert run(["search", "--like", str(picture), *more, *library]) == 0
     assert str(picture) not in capsys.readouterr().out
-    assert run(["search", "no snow", "--min-score", "1", *library]) == 0
+    assert run(["search", "no snow", "--min-probability", "1", *library]) == 0
     note, cut = capsys.readouterr().err.splitlines()
     assert note.endswith('--without "snow"')
     assert cut.startswith("nothing similar found: left out 3 pictures")
@@ -182,7 +182,17 @@ def test_search_tells_when_and_where_a_picture_was_taken_as_json(tmp_path, capsy
 
 def illustrate(world, text, out, *more):
     return run(
-        ["illustrate", str(text), "--library", str(world / "lib"), "-o", str(out), "--min-score", "0", *more]
+        [
+            "illustrate",
+            str(text),
+            "--library",
+            str(world / "lib"),
+            "-o",
+            str(out),
+            "--min-probability",
+            "0",
+            *more,
+        ]
     )
 
 

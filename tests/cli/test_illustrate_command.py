@@ -131,7 +131,7 @@ def test_one_text_into_a_folder_that_is_there(lib, typed, tmp_path):
         (["a.md", "sub/a.md", "-o", "out"], "several texts are called a"),
         (["a.md", "b.md", "-o", "a.html"], "expected a folder for 2 texts"),
         (["a.md", "-o", "x"], "unknown output format ''"),
-        (["a.md", "-o", "x.html", "--min-score", "2"], "for --min-score. Must be < 1"),
+        (["a.md", "-o", "x.html", "--min-probability", "2"], "for --min-probability. Must be < 1"),
         (["a.md", "-o", "x.html", "--show", "often"], "--show"),
         (["a.md", "-o", "x.html", "--rewrite", "m"], "--rewrite and --endpoint go together"),
         (["a.md", "-o", "x.html", "--endpoint", "http://127.0.0.1:1/v1"], "--rewrite and --endpoint go"),
@@ -242,7 +242,7 @@ def test_how_readily_pictures_are_shown(different, typed, tmp_path, capsys):
         "cautious": ["--show", "cautious"],
         "usual": [],
         "always": ["--show", "always"],
-        "number": ["--min-score", "0.999"],
+        "number": ["--min-probability", "0.999"],
     }.items():
         assert typed(different, "a.md", "-o", f"{name}.json", "--json", *words) == 0
         boards[name] = json.loads(capsys.readouterr().out)
@@ -264,7 +264,7 @@ def test_how_readily_pictures_are_shown(different, typed, tmp_path, capsys):
 def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys):
     (tmp_path / "a.md").write_text("One.\n\nThe parliament debates a tax.\n\nHe thought about it.\n")
     (tmp_path / "b.md").write_text(TEXT)
-    assert typed(lib, "a.md", "-o", "a.html", "--min-score", "0.99") == 0
+    assert typed(lib, "a.md", "-o", "a.html", "--min-probability", "0.99") == 0
     out, err = capsys.readouterr()
     (line,) = (line for line in err.splitlines() if "What would help" in line)
     assert line.startswith("Few pictures fit: of 3 steps, 3 left blank. What would help: CLIP")

@@ -87,7 +87,7 @@ def test_what_is_named_pinned_banned_or_reworded_is_chosen_anew(home, lib, capsy
 
 
 def test_a_blank_that_nobody_asked_for_stays_blank(home, lib):
-    words = ("--min-score", "0.99", "--ban", "green hill.png")
+    words = ("--min-probability", "0.99", "--ban", "green hill.png")
     assert shown(home, lib, "first.json", *words)[2] is None
     assert shown(home, lib, "b.json", "--keep", "first.json")[2] is None
     first, second = (json.loads((home / name).read_text())["steps"][2] for name in ("first.json", "b.json"))

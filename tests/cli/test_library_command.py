@@ -108,7 +108,7 @@ def test_help_of_illustrate_fits_a_screen_and_help_all_shows_all(capsys, monkeyp
     whole = capsys.readouterr().out
     assert len(short.splitlines()) <= 40
     assert "--help-all" in short
-    for option in ("--page-size", "--set", "--min-score", "--allow-repeats"):
+    for option in ("--page-size", "--set", "--min-probability", "--allow-repeats"):
         assert option not in short
         assert option in whole
     assert run(["illustrate", "--help"]) == 0

@@ -16,7 +16,7 @@ from limner.encoders.base_file import shipped_file
 from limner.encoders.pixels import Backbone, ConSE, PixelEncoder
 from limner.errors import LimnerWarning, MissingError, NumericsError
 from limner.library import Library
-from limner.match import equipment
+from limner.match import encoder_setup
 
 CLASSES = ("goat", "boat", "kettle", "tree", "river", "spoon", "drum")
 PICTURES = np.random.default_rng(0).integers(0, 256, (4, 224, 224, 3), dtype=np.uint8)
@@ -136,7 +136,7 @@ def test_pictures_are_added_by_what_is_quickest_unless_asked_otherwise(tmp_path,
         asked.append(engine)
         raise MissingError("enough")
 
-    monkeypatch.setattr(equipment, "picture_encoders", noted)
+    monkeypatch.setattr(encoder_setup, "picture_encoders", noted)
     (tmp_path / "pictures").mkdir()
     for more in ({}, {"engine": "torch"}):
         with pytest.raises(MissingError, match="enough"):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from limner.encoders import text_cache
-from limner.encoders.text_cache import KeptTexts, RecentTexts, StoredTexts, Turns
+from limner.encoders.text_cache import FairLock, RecentTextCache, TextCacheFile, ValidationTextCache
 from limner.errors import LimnerWarning, NumericsError
 
 
@@ -25,7 +25,7 @@ class Counting:
 def test_texts_are_encoded_once_and_the_oldest_forgotten(monkeypatch):
     monkeypatch.setattr(text_cache, "ROWS", 4)
     counting = Counting()
-    encoder = RecentTexts(counting)
+    encoder = RecentTextCache(counting)
     assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
     first = encoder.encode_text(["a", "b"])
     assert encoder.encode_text(["a", "b"]) is first
@@ -47,11 +47,11 @@ def test_of_a_portion_that_has_changed_the_new_texts_alone_are_encoded():
             return super().encode_text(texts) * [[ord(text)] for text in texts]
 
     counting = Spelling()
-    encoder = RecentTexts(counting)
+    encoder = RecentTextCache(counting)
     encoder.encode_text(list("abc"))
     assert encoder.encode_text(list("caxb"))[:, 0].tolist() == [ord(text) for text in "caxb"]
     assert counting.calls == [["a", "b", "c"], ["x"]]
-    whole = RecentTexts(counting, together=True)
+    whole = RecentTextCache(counting, together=True)
     whole.encode_text(list("ab"))
     whole.encode_text(list("ba"))
     assert counting.calls[2:] == [["a", "b"], ["b", "a"]]
@@ -60,14 +60,14 @@ def test_of_a_portion_that_has_changed_the_new_texts_alone_are_encoded():
 def test_however_long_a_text_is_it_is_encoded_once(monkeypatch):
     monkeypatch.setattr(text_cache, "ROWS", 2)
     counting = Counting()
-    encoder = RecentTexts(counting)
+    encoder = RecentTextCache(counting)
     for texts in (["x" * 1_000_000], list("abcde")):
         assert encoder.encode_text(texts) is encoder.encode_text(texts)
     assert len(counting.calls) == 2
 
 
 def test_a_short_text_has_its_turn_between_the_portions_of_a_long_one():
-    order, turns = [], Turns()
+    order, turns = [], FairLock()
     begun, asked = threading.Event(), threading.Event()
 
     def long():
@@ -95,7 +95,7 @@ def test_a_short_text_has_its_turn_between_the_portions_of_a_long_one():
 
 def test_texts_of_validation_are_kept_in_their_portions_and_no_others():
     counting = Counting()
-    encoder = KeptTexts(counting, ["a", "b", "b", "c"])
+    encoder = ValidationTextCache(counting, ["a", "b", "b", "c"])
     assert (encoder.name, encoder.fingerprint, encoder.dim) == ("counting", "1", 2)
     for texts in (["a", "b"], ["b", "c"]):
         first = encoder.encode_text(texts)
@@ -116,19 +116,19 @@ def test_texts_of_validation_are_kept_in_their_portions_and_no_others():
 
 def test_texts_of_a_run_are_encoded_once_and_come_back_from_the_file(tmp_path):
     first = Counting()
-    rows = StoredTexts(first, tmp_path / "new").encode_text(["long text", "b", "b"])
+    rows = TextCacheFile(first, tmp_path / "new").encode_text(["long text", "b", "b"])
     assert rows.shape == (3, 2)
     assert first.calls == [["b", "long text"]]
     again = Counting()
-    np.testing.assert_array_equal(StoredTexts(again, tmp_path / "new").encode_text(["b"]), rows[1:2])
+    np.testing.assert_array_equal(TextCacheFile(again, tmp_path / "new").encode_text(["b"]), rows[1:2])
     assert again.calls == []
     (file,) = (tmp_path / "new").iterdir()
     file.write_bytes(b"PK")
     with pytest.warns(LimnerWarning, match="damaged .* its texts are encoded again"):
-        mended = StoredTexts(again, tmp_path / "new")
+        mended = TextCacheFile(again, tmp_path / "new")
     np.testing.assert_array_equal(mended.encode_text(["b"]), rows[1:2])
     assert again.calls == [["b"]]
-    np.testing.assert_array_equal(StoredTexts(Counting(), tmp_path / "new").encode_text(["b"]), rows[1:2])
+    np.testing.assert_array_equal(TextCacheFile(Counting(), tmp_path / "new").encode_text(["b"]), rows[1:2])
 
 
 class Drawn(Counting):
@@ -141,7 +141,7 @@ class Drawn(Counting):
 
 def test_a_flipped_bit_of_the_file_changes_no_vector(tmp_path):
     texts = ["a", "bb", "cccc"]
-    due = StoredTexts(Drawn(), tmp_path).encode_text(texts)
+    due = TextCacheFile(Drawn(), tmp_path).encode_text(texts)
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
     for number in (*range(0, len(whole), 9), *range(len(whole) - 30, len(whole))):
@@ -150,7 +150,7 @@ def test_a_flipped_bit_of_the_file_changes_no_vector(tmp_path):
         file.write_bytes(data)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LimnerWarning)
-            np.testing.assert_array_equal(StoredTexts(Drawn(), tmp_path).encode_text(texts), due)
+            np.testing.assert_array_equal(TextCacheFile(Drawn(), tmp_path).encode_text(texts), due)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 0])
@@ -160,22 +160,22 @@ def test_a_vector_that_says_nothing_is_neither_kept_nor_believed(tmp_path, value
             return np.full((len(texts), 2), value, np.float32)
 
     with pytest.raises(NumericsError, match="the vector of 'b' is not finite or all zeros"):
-        StoredTexts(Broken(), tmp_path).encode_text(["b"])
+        TextCacheFile(Broken(), tmp_path).encode_text(["b"])
     assert list(tmp_path.iterdir()) == []
-    StoredTexts(Counting(), tmp_path).encode_text(["b"])
+    TextCacheFile(Counting(), tmp_path).encode_text(["b"])
     (file,) = tmp_path.iterdir()
     with np.load(file) as held:
         ids = held["ids"]
     np.savez(file, ids=ids, vectors=np.full((1, 2), value, np.float32))  # as an older version kept it
     with pytest.warns(LimnerWarning, match="encoded again"):
-        assert StoredTexts(Counting(), tmp_path).encode_text(["b"]).tolist() == [[1, 1]]
+        assert TextCacheFile(Counting(), tmp_path).encode_text(["b"]).tolist() == [[1, 1]]
 
 
 def test_a_file_of_an_older_version_is_read(tmp_path):
-    StoredTexts(Drawn(), tmp_path).encode_text(["b"])
+    TextCacheFile(Drawn(), tmp_path).encode_text(["b"])
     (file,) = tmp_path.iterdir()
     with np.load(file) as held:
         np.savez(file, ids=held["ids"], vectors=held["vectors"])
     again = Drawn()
-    assert len(StoredTexts(again, tmp_path).encode_text(["b"])) == 1
+    assert len(TextCacheFile(again, tmp_path).encode_text(["b"])) == 1
     assert again.calls == []

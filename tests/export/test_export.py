@@ -10,7 +10,7 @@ from PIL import Image
 from limner.errors import ConfigError, DataError, MissingError
 from limner.export import SUFFIXES, Plan, check, export
 from limner.records import Between, Board, PictureRef
-from limner.text.document import checked, nowhere
+from limner.text.document import checked, deny_outside_files
 
 BINARY = {
     ".pdf": b"%PDF",
@@ -101,7 +101,7 @@ def test_a_picture_between_the_steps_is_the_one_that_was_there_when_the_text_was
         between = (Between(kind="paragraph", before=0, pictures=(named,)),)
         story = board.story.model_copy(update={"between": between})
         if not due:  # as read, and not as a storyboard from elsewhere says
-            story = checked(story, tmp_path, nowhere)
+            story = checked(story, tmp_path, deny_outside_files)
         done = export(board.model_copy(update={"story": story}), tmp_path / f"out{number}{suffix}")
         assert len([line for line in done.warnings if "own.png of the text is left out" in line]) == due
 

@@ -13,10 +13,10 @@ from limner.errors import LimnerError
 from limner.export import Plan, export
 from limner.export.markdown import revised_source
 from limner.records import Board, BoardStep, Candidate, PictureRef
-from limner.text.document import anywhere
+from limner.text.document import allow_any_file
 from limner.text.markdown import with_inserted, without_inserted
 from limner.text.read import parse_story_report, read_story_report
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 
 FRONTS = [
     "",
@@ -218,7 +218,7 @@ def test_an_export_of_a_text_in_another_format_read_again_gives_the_same_file(pi
     <figure><img src="{pictures["odd"].path}"><figcaption>Im Topf</figcaption></figure></li><li>Essen.</li>
     </ol></body></html>"""
     (tmp_path / "a.html").write_text(page)
-    story = read_story_report(tmp_path / "a.html", elsewhere=anywhere).story
+    story = read_story_report(tmp_path / "a.html", file_policy=allow_any_file).story
     assert [one.caption for step in story.steps for one in step.pictures] == ["Im Topf"]
     boards = [board_of(story, pictures, ("turned", "odd", "wide"))]
     done = export(boards[0], tmp_path / "out.md")
@@ -303,7 +303,7 @@ PARAGRAPHS = "---\nx: [1]\n---\nOne *fox*.\n\n<!-- c -->\n\n> Two\n> foxes.\n\nT
     ids=["reword", "split", "first", "last", "remove", "down", "up"],
 )
 def test_a_step_that_was_edited_changes_its_own_lines_alone(text: str, edit) -> None:
-    revision = Revision(parse_story_report(text, format="markdown").story)
+    revision = StoryRevision(parse_story_report(text, format="markdown").story)
     edit(revision)
     made = revised_source(revision)
     found = parse_story_report(made, format="markdown").story
@@ -316,7 +316,7 @@ def test_a_step_that_was_edited_changes_its_own_lines_alone(text: str, edit) -> 
 def test_a_text_of_another_format_has_no_source() -> None:
     story = parse_story_report("One fox.\n\nTwo.", format="plain").story
     assert story.markdown == ""
-    assert revised_source(Revision(story)) is None
+    assert revised_source(StoryRevision(story)) is None
 
 
 def test_a_picture_above_markup_of_a_template_is_found_again():

@@ -9,7 +9,7 @@ from fakes import FakeImages, FakeTexts, noise_picture
 from fault_jobs import Answered, Create, Edit, Illustrate, Index, Train
 
 from limner.cli.main import run
-from limner.match import equipment
+from limner.match import encoder_setup
 from limner.studio.engine import Engine
 
 
@@ -36,9 +36,9 @@ def fault_library(tmp_path_factory, fault_pictures):
 def job(request, fault_pictures, monkeypatch):
     """One of the commands by its name, with cheap encoders where it makes vectors."""
     if request.param == "index":
-        monkeypatch.setattr(equipment, "picture_encoders", lambda *_, **__: [FakeImages()])
-        monkeypatch.setattr(equipment, "sentence_encoder", lambda *_: FakeTexts())
-        monkeypatch.setattr(equipment, "multilingual_encoder", lambda *_: None)
+        monkeypatch.setattr(encoder_setup, "picture_encoders", lambda *_, **__: [FakeImages()])
+        monkeypatch.setattr(encoder_setup, "sentence_encoder", lambda *_: FakeTexts())
+        monkeypatch.setattr(encoder_setup, "multilingual_encoder", lambda *_: None)
         return Index(fault_pictures)
     if request.param == "train":
         return Train()

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from boards import choose_pictures
+from boards import chosen_board
 from vector_library import drawn, vector_library
 
 from limner.match.illustrate import BoardOptions
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index
-from limner.store.beyond import Approximate
+from limner.store.approximate import ApproximateIndex
 from limner.store.search import COSINE, Channel, Index
 
 COUNT, STEPS = 3_000, 5
@@ -42,7 +42,7 @@ def both(tmp_path_factory):
     }
     library.save(searches=whole)
     channels = [Channel("base", Texts(64, 0), "base", COSINE)]
-    return Index(library.gallery(["base", "looks"])), Approximate(library, ["base", "looks"]), channels
+    return Index(library.gallery(["base", "looks"])), ApproximateIndex(library, ["base", "looks"]), channels
 
 
 def pictures(ids):
@@ -56,7 +56,7 @@ def boards(both, options, texts=range(4)):
     for text in texts:
         numbers = range(20 * text, 20 * text + STEPS)
         story = Story(id="t", title="t", steps=tuple(Step(text=f"step {number}") for number in numbers))
-        yield tuple(choose_pictures(story, one, channels, pictures, options) for one in (exact, approximate))
+        yield tuple(chosen_board(story, one, channels, pictures, options) for one in (exact, approximate))
 
 
 def shown(board):
@@ -93,5 +93,5 @@ def test_a_library_whose_pictures_cannot_be_compared_takes_a_pin_all_the_same(bo
     story = Story(id="t", steps=(Step(text="step 1"), Step(text="step 2")))
     options = BoardOptions(candidates=100, pins={0: exact.gallery.ids[5]})
     for index in (exact, approximate):
-        board = choose_pictures(story, index, channels, pictures, options, compared="clip")
+        board = chosen_board(story, index, channels, pictures, options, compared="clip")
         assert shown(board)[0] == exact.gallery.ids[5]

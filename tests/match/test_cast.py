@@ -7,7 +7,7 @@ import pytest
 
 from limner.match import cast as module
 from limner.match.cast import BEINGS, RELATIONS, Cast, being, cast_of, names_of, sentences
-from limner.match.illustrate import readings_of
+from limner.match.illustrate import query_texts
 from limner.records import Step, Story
 
 
@@ -139,7 +139,7 @@ def test_words_of_another_language_that_look_like_beings_change_nothing():
     """A German tiger is spelled as an English one; that is no reason for English words in a German step."""
     texts = ["Da schläft der Tiger.", "Er träumt.", "Dann frisst der Tiger.", "The boat sails."]
     story = Story(id="t", steps=tuple(Step(text=text) for text in texts))
-    _, readings = readings_of(story, ["de", "de", "de", "en"])
+    _, readings = query_texts(story, ["de", "de", "de", "en"])
     assert [own for (own,) in readings.parts] == texts
 
 

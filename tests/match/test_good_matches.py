@@ -1,7 +1,7 @@
 """Ordinary texts over captioned photographs, with limner's own numbers: what must not be lost."""
 
 import pytest
-from boards import Shelf, choose_pictures, picture, picture_id, shown, space, story_of
+from boards import Records, chosen_board, picture, picture_id, shown, space, story_of
 
 from limner.encoders.catalogue import text_encoder
 from limner.match.illustrate import BoardOptions
@@ -61,11 +61,11 @@ def ask():
         [one.group for one in pictures],
         {"captions": space(sentences.encode_text(list(CAPTIONS.values())))},
     )
-    index, shelf = Index(gallery), Shelf(pictures)
+    index, shelf = Index(gallery), Records(pictures)
     channel = Channel("captions", sentences, "captions", COSINE)
 
     def illustrated(texts, title="", **options):
-        return choose_pictures(story_of(texts, title), index, [channel], shelf, BoardOptions(**options))
+        return chosen_board(story_of(texts, title), index, [channel], shelf, BoardOptions(**options))
 
     return illustrated
 

@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from limner.cli.index import index
 from limner.cli.main import run as limner
 from limner.errors import ConfigError, DataError
-from limner.match.illustrate import BoardOptions, weigh
+from limner.match.illustrate import BoardOptions, score_board
 from limner.match.illustrator import Illustrator
 from limner.records import Board
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.store.library import PictureStore
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
 
@@ -52,7 +52,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
     assert limner([*words, "--pin", f"2={pinned}", "--ban", banned]) == 0
     told = Board.model_validate_json(out.read_text(), strict=False)
     constraints = Constraints(pins={1: pinned}, bans=(banned,))
-    drafted = made(opened, told.story, BoardOptions(show=show), constraints)
+    drafted = illustrate_story(opened, told.story, BoardOptions(show=show), constraints)
     assert drafted == told
     assert drafted.steps[1].chosen.picture.id == pinned
 
@@ -89,9 +89,9 @@ def test_few_steps_are_compared_on_one_core(home, monkeypatch, most, cores):
 
     def weighing(*words, **named):
         used.append({one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"})
-        return weigh(*words, **named)
+        return score_board(*words, **named)
 
-    monkeypatch.setattr("limner.match.illustrate.weigh", weighing)
+    monkeypatch.setattr("limner.match.illustrate.score_board", weighing)
     monkeypatch.setattr("limner.match.illustrator.FEW_TEXTS", most)
     with threadpool_limits(2, "blas"):
         Illustrator(PictureStore.open(home)).board(STORY)

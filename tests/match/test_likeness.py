@@ -8,7 +8,7 @@ from boards import space
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.match.candidates import SHY, Pool, Resemblance
+from limner.match.candidates import SHY, ExpectedSimilarity, Pool
 from limner.store.vectors import Gallery
 
 
@@ -75,17 +75,17 @@ def test_it_equals_the_definition(seed, steps, width, missing, groups):
     pool, shares = drawn_pool(seed, steps, width + 3, width, missing=missing, groups=groups)
     if np.count_nonzero(pool.gallery.space("looks").present) < 2:
         return
-    np.testing.assert_allclose(Resemblance(pool, "looks").of(shares), plain(pool, shares), atol=2e-4)
+    np.testing.assert_allclose(ExpectedSimilarity(pool, "looks").of(shares), plain(pool, shares), atol=2e-4)
 
 
 def test_a_space_that_nobody_has_says_nothing():
     pool, shares = drawn_pool(0, 3, 6, 4, missing=1.0)
-    assert not Resemblance(pool, "looks").of(shares).any()
+    assert not ExpectedSimilarity(pool, "looks").of(shares).any()
 
 
 def test_pictures_of_one_group_say_nothing_of_each_other():
     pool, shares = drawn_pool(1, 3, 6, 6, groups=1)
-    assert Resemblance(pool, "looks").of(shares) == pytest.approx(0.0, abs=1e-5)
+    assert ExpectedSimilarity(pool, "looks").of(shares) == pytest.approx(0.0, abs=1e-5)
 
 
 @pytest.mark.slow
@@ -100,7 +100,7 @@ def test_a_long_burst_of_one_scene_fits_into_memory():
     pool = Pool(gallery, np.arange(count), groups, items, there, {}, count, there)
     tracemalloc.start()
     try:
-        assert Resemblance(pool, "looks").of(there / 3) == pytest.approx(0.0, abs=1e-4)
+        assert ExpectedSimilarity(pool, "looks").of(there / 3) == pytest.approx(0.0, abs=1e-4)
         assert tracemalloc.get_traced_memory()[1] < 2**30
     finally:
         tracemalloc.stop()

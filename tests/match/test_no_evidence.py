@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from boards import TableEncoder, choose_pictures, numbers, picture, picture_id, shown, space, story_of
+from boards import TableEncoder, chosen_board, numbers, picture, picture_id, shown, space, story_of
 
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.records import Step, Story
@@ -22,7 +22,7 @@ def board_of(options, calibration=None):
     gallery = Gallery(ids, ids, {"captions": words, "looks": looks})
     channel = Channel("captions", TableEncoder({text: [1.0, 0.0] for text in TEXTS}), "captions", COSINE)
     records = {picture_id(name): picture(name) for name in NAMES}
-    return choose_pictures(
+    return chosen_board(
         STORY,
         gallery,
         [channel],

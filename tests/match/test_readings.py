@@ -6,8 +6,8 @@ from boards import TableEncoder, space, story_of, unit
 
 from limner.errors import NumericsError
 from limner.match.calibration import load
-from limner.match.candidates import Asked, Readings, pool_of
-from limner.match.illustrate import readings_of
+from limner.match.candidates import EncodedSteps, QueryTexts, pool_of
+from limner.match.illustrate import query_texts
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery, Space
 
@@ -40,17 +40,17 @@ def gallery(rng, name="captions", present=None):
 
 
 def test_a_step_is_read_by_its_sentences_and_with_the_title():
-    readings = Readings.of(STEPS, "Finn's night")
+    readings = QueryTexts.of(STEPS, "Finn's night")
     assert readings.parts == [[ONE, TWO], [STEPS[1]]]
     assert readings.titled == [f"Finn's night: {step}" for step in STEPS]
-    assert not Readings.of(STEPS).titled
-    assert not Readings.of(STEPS[:1], "Finn's night").titled  # one step: its words say it all
+    assert not QueryTexts.of(STEPS).titled
+    assert not QueryTexts.of(STEPS[:1], "Finn's night").titled  # one step: its words say it all
 
 
 def test_a_channel_compares_the_mean_of_the_sentences_and_the_best_alike():
     held = gallery(np.random.default_rng(0))
     captions = channel()
-    asked = Asked.by(captions, Readings.of(STEPS, "Night"))
+    asked = EncodedSteps.by(captions, QueryTexts.of(STEPS, "Night"))
     one, two, alone = captions.encoder.encode_text([ONE, TWO, STEPS[1]])
     np.testing.assert_allclose(asked.whole, np.stack([unit(one + two), alone]), atol=1e-6)
     pool = pool_of(Index(held), [asked], load(), count=7, barred=np.zeros(7, bool))
@@ -62,7 +62,7 @@ def test_a_channel_compares_the_mean_of_the_sentences_and_the_best_alike():
 @pytest.mark.parametrize(("name", "titled"), [("captions", True), ("base", False)])
 def test_only_channels_of_words_hear_the_title(name, titled):
     own = channel(name)
-    asked = Asked.by(own, Readings.of(STEPS, "Night"))
+    asked = EncodedSteps.by(own, QueryTexts.of(STEPS, "Night"))
     assert (asked.titled is not None) == titled
     assert any("Night" in text for text in own.encoder.asked) == titled
     held = gallery(np.random.default_rng(0), name)
@@ -72,8 +72,8 @@ def test_only_channels_of_words_hear_the_title(name, titled):
 
 def test_what_a_channel_does_not_read_it_does_not_encode_and_finds_nothing_for():
     own = channel(reads=frozenset(["en"]))
-    readings = Readings.of([STEPS[0], "Ein Boot fuhr. Es war wirklich spät."], "Night", ["en", "de"])
-    asked = Asked.by(own, readings)
+    readings = QueryTexts.of([STEPS[0], "Ein Boot fuhr. Es war wirklich spät."], "Night", ["en", "de"])
+    asked = EncodedSteps.by(own, readings)
     assert not any("Boot" in text or "spät" in text for text in own.encoder.asked)
     assert asked.reads.tolist() == [True, False]
     assert not asked.titled[1].any()
@@ -85,7 +85,7 @@ def test_what_a_channel_does_not_read_it_does_not_encode_and_finds_nothing_for()
 
 def test_a_picture_without_a_vector_is_neither_found_nor_compared():
     held = gallery(np.random.default_rng(0), present=[True, False, True, True, False, True, True])
-    asked = Asked.by(channel(), Readings.of(STEPS))
+    asked = EncodedSteps.by(channel(), QueryTexts.of(STEPS))
     barred = np.arange(7) == 2
     pool = pool_of(Index(held), [asked], load(), count=7, extra=[1], barred=barred)
     assert pool.rows.tolist() == [0, 1, 3, 5, 6]
@@ -101,7 +101,7 @@ def test_a_picture_without_a_vector_is_neither_found_nor_compared():
 
 def test_a_model_that_reads_a_whole_story_gets_it_at_once():
     own = channel("model", whole=True)
-    asked = Asked.by(own, Readings.of(STEPS, "Night"))
+    asked = EncodedSteps.by(own, QueryTexts.of(STEPS, "Night"))
     assert own.encoder.asked == STEPS
     assert (asked.titled, [len(one) for one in asked.parts]) == (None, [0, 0])
 
@@ -110,13 +110,13 @@ def test_a_model_of_whole_stories_reads_the_words_as_they_are_written():
     """It was trained on the steps, short sentences and all."""
     own = channel("model", whole=True)
     texts = ["Oh no! Finn the fox  ran home.\nIt was very late.", "He and Finn slept."]
-    Asked.by(own, readings_of(story_of(texts))[1])
+    EncodedSteps.by(own, query_texts(story_of(texts))[1])
     assert own.encoder.asked == texts
 
 
 def test_one_text_is_encoded_once():
     own = channel()
-    Asked.by(own, Readings.of([STEPS[0], STEPS[0], STEPS[1]], "Night"))
+    EncodedSteps.by(own, QueryTexts.of([STEPS[0], STEPS[0], STEPS[1]], "Night"))
     assert len(own.encoder.asked) == len(set(own.encoder.asked)) == 5
 
 
@@ -124,7 +124,7 @@ def test_a_vector_that_is_not_finite_is_refused():
     held = gallery(np.random.default_rng(0))
     matrix = np.array(held.space("captions").matrix)
     broken = Gallery(held.ids, held.groups, {"captions": Space(matrix, np.ones(7, bool))})
-    asked = Asked.by(channel(), Readings.of(STEPS))
+    asked = EncodedSteps.by(channel(), QueryTexts.of(STEPS))
     matrix[3, 0] = np.nan
     with pytest.raises(NumericsError):
         pool_of(Index(broken), [asked], load(), count=7, barred=np.zeros(7, bool))

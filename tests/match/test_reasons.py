@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 from boards import (
-    Shelf,
+    Records,
     TableEncoder,
-    choose_pictures,
+    chosen_board,
     numbers,
     picture,
     picture_id,
@@ -41,11 +41,11 @@ def board_of(calibration=None, records=RECORDS, channel="captions", lead=1.0, **
     looks = space([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])  # the last two are alike
     spaces = {channel: space(vectors), "looks": looks}
     gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
-    return choose_pictures(
+    return chosen_board(
         story_of(NIGHT),
         gallery,
         [Channel(channel, encoder, channel, COSINE)],
-        Shelf(records),
+        Records(records),
         BoardOptions(show="always", **options),
         calibration=calibration or numbers(),
     )
@@ -125,7 +125,7 @@ def test_a_picture_as_good_is_told_and_so_is_a_better_one():
     )
     channel = Channel("captions", encoder, "captions", COSINE)
     options = BoardOptions(show="always")
-    board = choose_pictures(twice, gallery, [channel], Shelf(RECORDS), options, calibration=numbers())
+    board = chosen_board(twice, gallery, [channel], Records(RECORDS), options, calibration=numbers())
     assert sum(step.chosen.picture.id == picture_id("kite") for step in board.steps) == 1
 
 
@@ -136,7 +136,7 @@ def test_no_reason_speaks_of_how_it_is_computed(seed):
     pins = {0: gallery.ids[0], 1: None}
     options = BoardOptions(pins=pins, bans=tuple(gallery.ids[1:3]))
     for calibration in (load(), numbers()):
-        board = choose_pictures(story, gallery, channels, shelf, options, calibration=calibration)
+        board = chosen_board(story, gallery, channels, shelf, options, calibration=calibration)
         for step in board.steps:
             assert step.reason.endswith(".")
             assert step.reason[0].isupper()

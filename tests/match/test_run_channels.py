@@ -228,8 +228,8 @@ def test_search_with_a_run(library, drawings_run, capsys):
     ("words", "part"),
     [
         (
-            ["--model", "RUN", "--min-score", "0"],
-            "--min-score (min_probability) is calibrated for other channels",
+            ["--model", "RUN", "--min-probability", "0"],
+            "--min-probability is calibrated for other channels",
         ),
         (["--model", "RUN", "--channel", "captions"], "--channel: a trained run replaces all channels"),
         (["--model", "RUN", "--relation", "acton"], "did you mean 'action'"),

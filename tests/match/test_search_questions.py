@@ -12,7 +12,7 @@ from vector_library import vector_library
 
 from limner.cli.index import index
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.match.equipment import eyes_of
+from limner.match.encoder_setup import image_encoders_of
 from limner.match.illustrator import Illustrator
 from limner.match.languages import negation_note, unreadable
 from limner.progress import Progress
@@ -166,7 +166,7 @@ def test_a_library_of_another_encoder_is_not_compared(opened, monkeypatch):
     settings = opened.library.settings.model_copy(update={"spaces": {**made, **other}})
     monkeypatch.setattr(opened.library, "settings", settings)
     with pytest.raises(CheckpointError, match="another version of colour; index again"):
-        eyes_of(opened.library)
+        image_encoders_of(opened.library)
 
 
 @pytest.mark.slow
@@ -176,10 +176,12 @@ def test_a_cut_off_leaves_out_and_says_how_many(opened):
     found = opened.search(FOX, 6, min_probability=cut)
     assert ids(found) == ids(every)[:3]
     assert found.below == 3
-    assert found.notes() == ["left out 3 pictures with a probability below --min-score"]
+    assert found.notes() == ["left out 3 pictures with a probability below --min-probability"]
     none = opened.search(FOX, 6, min_probability=1)
     assert none == []
-    assert none.notes() == ["nothing similar found: left out 6 pictures with a probability below --min-score"]
+    assert none.notes() == [
+        "nothing similar found: left out 6 pictures with a probability below --min-probability"
+    ]
 
 
 @pytest.mark.parametrize(

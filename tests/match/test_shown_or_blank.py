@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from boards import choose_pictures, numbers, picture_id, random_board, shown, story_of
+from boards import chosen_board, numbers, picture_id, random_board, shown, story_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.match.calibration import load
-from limner.match.illustrate import BoardOptions, readings_of
+from limner.match.illustrate import BoardOptions, query_texts
 from limner.records import fit_of
 from limner.store.vectors import Gallery
 
@@ -36,7 +36,7 @@ def boards(draw):
 
 def chosen(case, options=None, **more):
     (story, gallery, channels, shelf), calibration = case
-    return choose_pictures(story, gallery, channels, shelf, options, calibration=calibration, **more)
+    return chosen_board(story, gallery, channels, shelf, options, calibration=calibration, **more)
 
 
 def free_chance(step):
@@ -144,7 +144,7 @@ def test_a_fixed_picture_that_nothing_is_known_of_makes_no_other_step_blank():
 def test_rewritten_words_that_are_empty_change_nothing():
     case = random_board(np.random.default_rng(2)), numbers()
     plain = chosen(case)
-    assert chosen(case, readings=readings_of(case[0][0], None, [""] * 5)) == plain
+    assert chosen(case, readings=query_texts(case[0][0], None, [""] * 5)) == plain
 
 
 def test_rewritten_words_find_pictures_and_are_never_shown():
@@ -153,7 +153,7 @@ def test_rewritten_words_find_pictures_and_are_never_shown():
         table = channel.encoder.table
         table["A secret."] = table[story.steps[3].text]
     case = (story, gallery, channels, shelf), calibration
-    readings = readings_of(story, None, ["A secret.", "", "", "", ""])
+    readings = query_texts(story, None, ["A secret.", "", "", "", ""])
     plain, other = chosen(case), chosen(case, readings=readings)
     assert other.steps[0].runners_up != plain.steps[0].runners_up
     assert other.story == plain.story == story

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from boards import Shelf, choose_pictures, numbers, picture, picture_id, shown, space, story_of, two_worlds
+from boards import Records, chosen_board, numbers, picture, picture_id, shown, space, story_of, two_worlds
 from pydantic import ValidationError
 
 from limner.errors import DataError
@@ -16,7 +16,7 @@ PULLED = numbers(agreement={"own": 1.0, "captions": 0, "looks": 0, "looks_beside
 
 def board_of(options=None, calibration=None, story=None, gallery=None, **more):
     own, held, channels, shelf = two_worlds()
-    return choose_pictures(
+    return chosen_board(
         story or own,
         held if gallery is None else gallery,
         channels,
@@ -196,7 +196,7 @@ def test_headings_are_searched_with_their_words():
     titled = Story(id="t", steps=(Step(text="a boat", title="Sea"),))
     _, gallery, channels, shelf = two_worlds()
     channels[0].encoder.table["Sea. a boat"] = np.eye(3, dtype=np.float32)[2]
-    assert shown(choose_pictures(titled, gallery, channels, shelf, calibration=numbers())) == ["boat-0"]
+    assert shown(chosen_board(titled, gallery, channels, shelf, calibration=numbers())) == ["boat-0"]
 
 
 def test_without_chances_that_hold_none_is_stated_and_no_step_left_blank():
@@ -216,7 +216,7 @@ def test_a_board_under_the_older_name_of_the_pairwise_term_is_read():
 
 
 def test_an_empty_shelf_is_not_asked_for_anything():
-    shelf = Shelf([])
+    shelf = Records([])
     empty = Gallery([], [], {"captions": space(np.zeros((0, 3))), "looks": space(np.zeros((0, 2)))})
     board_of(gallery=empty, shelf=shelf)
     assert [one for asked in shelf.asked for one in asked] == []

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from limner.pictures import decode as images
-from limner.pictures.decode import PictureError, decode, noted, pillow_warnings, read_file
+from limner.pictures.decode import PictureError, decode, pillow_warnings, read_file, take_warnings
 
 RED, BLUE = (200, 30, 30), (30, 30, 200)
 
@@ -74,8 +74,8 @@ def test_damaged_exif_does_not_lose_the_picture():
     data = encoded(halves(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff garbage")
     with pillow_warnings():
         assert near(colours(decode(data).rgb)[0], RED, 25)
-        assert "Corrupt EXIF" in noted()[0]
-    assert noted() == ()
+        assert "Corrupt EXIF" in take_warnings()[0]
+    assert take_warnings() == ()
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "TIFF"])
@@ -306,9 +306,9 @@ def test_a_jpeg_that_lacks_only_its_end_is_read_with_a_note(progressive):
     image = Image.fromarray(rng.integers(0, 255, (90, 120, 3), dtype=np.uint8))
     whole = encoded(image, "JPEG", progressive=progressive)
     due = decode(whole).rgb.tobytes()
-    noted()
+    take_warnings()
     assert decode(whole[:-2]).rgb.tobytes() == due
-    assert noted() == ("JPEG: its end marker is missing; the picture is whole",)
+    assert take_warnings() == ("JPEG: its end marker is missing; the picture is whole",)
     with pytest.raises(PictureError, match="truncated"):
         decode(whole[:-200])
 
@@ -318,12 +318,12 @@ def test_a_hole_of_zeros_in_a_jpeg_is_noted(mode):
     rng = np.random.default_rng(0)
     image = Image.fromarray(rng.integers(0, 255, (300, 300, 3), dtype=np.uint8)).convert(mode)
     whole = encoded(image, "JPEG", quality=95)
-    noted()
+    take_warnings()
     decode(whole)
-    assert noted() == ()
+    assert take_warnings() == ()
     half = len(whole) // 2
     decode(whole[:half] + bytes(4096) + whole[half + 4096 :])
-    (line,) = noted()
+    (line,) = take_warnings()
     assert line.startswith("JPEG: a run of zeros where pixels should be")
 
 
@@ -333,9 +333,9 @@ def test_a_hole_of_zeros_in_a_jpeg_is_noted(mode):
 def test_what_follows_the_end_of_a_jpeg_is_no_damage(after):
     rng = np.random.default_rng(0)
     whole = encoded(Image.fromarray(rng.integers(0, 255, (90, 120, 3), dtype=np.uint8)), "JPEG")
-    noted()
+    take_warnings()
     decode(whole + after)
-    assert noted() == ()
+    assert take_warnings() == ()
 
 
 @pytest.mark.parametrize("how", [{"progressive": True}, {"optimize": True, "quality": 40}], ids=str)
@@ -343,17 +343,17 @@ def test_a_blank_part_of_a_picture_is_no_hole(how):
     """Its codes are zeros, and nothing else, for thousands of bytes."""
     data = encoded(Image.new("RGB", (2400, 2400), (255, 255, 255)), "JPEG", **how)
     assert bytes(2048) in data
-    noted()
+    take_warnings()
     decode(data)
-    assert noted() == ()
+    assert take_warnings() == ()
 
 
 def test_a_large_picture_within_the_limits_is_no_attack(monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 500)
-    noted()
+    take_warnings()
     with pillow_warnings():
         decode(encoded(halves(), "TIFF"))
-    assert noted() == ()
+    assert take_warnings() == ()
 
 
 def test_a_kind_of_file_that_is_not_read_is_not_called_damaged():

@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 import pytest
 import uvicorn
 
-from limner.server.limits import LimitedConfig, Limits, Seldom
+from limner.server.limits import LimitedConfig, Limits, RepeatFilter
 from limner.server.serving import bind
 
 LARGE = 64 * 2**20
@@ -120,7 +120,7 @@ def test_an_upload_may_take_long_while_enough_of_it_comes(least):
 def test_what_anybody_can_make_it_say_is_said_once_a_minute():
     now, said = [0.0], []
     log = logging.Logger("of this test")
-    log.addFilter(Seldom(clock=lambda: now[0]))
+    log.addFilter(RepeatFilter(clock=lambda: now[0]))
     log.addHandler(handler := logging.Handler())
     handler.emit = lambda record: said.append(record.getMessage())
     for _ in range(1000):

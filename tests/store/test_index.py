@@ -340,7 +340,7 @@ def test_no_text_finds_nothing(pictures):
 
 @pytest.mark.parametrize("large", [False, True])
 def test_rows_just_found_are_scored_alike_without_scoring_them_again(monkeypatch, large):
-    way = "FullRows" if large else "Whole"
+    way = "Float16Cosines" if large else "Float32Cosines"
     if large:
         monkeypatch.setattr(searching, "BLOCK_ROWS", 100)
     rng = np.random.default_rng(3)

@@ -215,7 +215,7 @@ def test_commands_and_the_studio_work_over_it(bucket, tmp_path, capsys):
     assert run(["search", "a goat", "--library", lib, "--json"]) == 0
     assert capsys.readouterr().out.count("goat 1.png") == 1
     page = tmp_path / "out.html"
-    assert run(["illustrate", str(text), "--library", lib, "-o", str(page), "--min-score", "0"]) == 0
+    assert run(["illustrate", str(text), "--library", lib, "-o", str(page), "--min-probability", "0"]) == 0
     assert "goat" in page.read_text()
     capsys.readouterr()
     ids = PictureStore.open(lib).find("goat 1.png").id

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from limner.errors import NumericsError, ShapeError
 from limner.store import search
-from limner.store.search import Pools, exact_scores
+from limner.store.search import RoughTop, exact_scores
 from limner.store.vectors import Moments, float_rows, moments, over_blocks, single, sums
 
 
@@ -40,7 +40,7 @@ def test_pools_keep_the_best_and_what_may_be_among_them(seed, kept, blocks, slac
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(3, 25 * blocks)).round(digits).astype(np.float32)
     slacks = slack * np.array([1.0, 2.0, 3.0])
-    pools = Pools(kept, slacks)
+    pools = RoughTop(kept, slacks)
     for start in range(0, 25 * blocks, 25):
         pools.add(pools.near(values[:, start : start + 25], start))
     found = pools.cut()
@@ -56,12 +56,12 @@ def test_pools_keep_the_best_and_what_may_be_among_them(seed, kept, blocks, slac
 
 
 def test_pools_of_nothing_stay_empty():
-    pools = Pools(0, np.array([0.1]))
+    pools = RoughTop(0, np.array([0.1]))
     pools.add(pools.near(np.full((1, 3), -np.inf, np.float32), 0))
     found = pools.cut()
     assert len(found.rows) == 0
     assert (found.values.dtype, found.rows.dtype) == (np.float32, np.int64)
-    assert Pools(1, np.array([0.1])).near(np.ones((1, 3), np.float32), 0).values.dtype == np.float32
+    assert RoughTop(1, np.array([0.1])).near(np.ones((1, 3), np.float32), 0).values.dtype == np.float32
 
 
 def test_halves_become_singles_to_the_bit():

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError
-from limner.store import beyond
-from limner.store.beyond import Statistics, read_statistics
+from limner.store import approximate
+from limner.store.approximate import Statistics, read_statistics
 from limner.store.vector_index import write_statistics
 from limner.store.vectors import Moments
 
@@ -27,7 +27,7 @@ class Rows:
         return [*self.held.items()]
 
 
-@pytest.mark.parametrize("entry", [beyond.IDS, "base"])
+@pytest.mark.parametrize("entry", [approximate.IDS, "base"])
 def test_a_flipped_bit_of_statistics_is_one_line_or_changes_nothing(entry):
     rng, store = np.random.default_rng(0), Rows()
     vectors = rng.random((2, 4)).astype(np.float16)

@@ -14,9 +14,9 @@ from limner.research.worlds.book_files import write
 from limner.server.security import Guard, Guarded
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
-from limner.studio.workshop import Workshop
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
@@ -50,9 +50,9 @@ def drawn_engine(drawn_library) -> Engine:
 
 
 @pytest.fixture
-def workshop(drawn_engine, tmp_path) -> Workshop:
+def editor(drawn_engine, tmp_path) -> ProjectEditor:
     """Projects in a folder of this test."""
-    return Workshop(drawn_engine, Projects(tmp_path / "projects"))
+    return ProjectEditor(drawn_engine, Projects(tmp_path / "projects"))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 
 from limner.cli.main import run as limner
 from limner.studio.engine import Engine
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects, projects_folder, projects_found
-from limner.studio.workshop import Workshop
 
 WORDS = "A fox looks out.\n\nThe rabbit bakes a cake."
 
@@ -19,8 +19,8 @@ def library(drawn_library, tmp_path):
 
 def made(library, folder):
     """A project with a chosen picture: its id, and the picture."""
-    workshop = Workshop(Engine(library), Projects(folder))
-    project = workshop.create(WORDS, format="plain")
+    editor = ProjectEditor(Engine(library), Projects(folder))
+    project = editor.create(WORDS, format="plain")
     return project.id, project.board.steps[0].chosen.picture.id
 
 

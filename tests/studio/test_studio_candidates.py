@@ -13,7 +13,7 @@ from limner.match import illustrate
 from limner.match.illustrate import BoardOptions
 from limner.studio.app import create_app
 from limner.studio.edits import Ban, Choose, Edit, Fix
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
 from limner.studio.jobs import JobCancelledError, Stoppable
 
 TIMES = itertools.count(2)
@@ -31,15 +31,17 @@ TEXT = "\n\n".join(
 )
 
 
-def whole(workshop, project, step, limit):
+def whole(editor, project, step, limit):
     """Candidates of a step by the computation for all steps, the others held."""
-    found = workshop.projects.read(project.id)
-    board, state = workshop.projects.board(found), found.state
+    found = editor.projects.read(project.id)
+    board, state = editor.projects.board(found), found.state
     held = {one: picture for one, picture in board.shown.items() if one != step}
     pins = {one: picture for one, picture in state.pins.items() if one != step}
     options = BoardOptions(candidates=max(state.options.candidates, limit), runners_up=limit)
     fixed = state.model_copy(update={"pins": pins, "given": {}})
-    made_anew = made(workshop.engine.illustrator(), board.story, options, fixed, held=held).steps[step]
+    made_anew = illustrate_story(editor.engine.illustrator(), board.story, options, fixed, held=held).steps[
+        step
+    ]
     chosen = () if made_anew.chosen is None else (made_anew.chosen,)
     return [*chosen, *made_anew.runners_up][:limit]
 
@@ -54,27 +56,27 @@ def same(strip, others):
 
 
 @pytest.fixture
-def eight(workshop):
+def eight(editor):
     """A project of eight steps, one of which holds no words; no other test has weighed its text."""
-    return workshop.create(TEXT.replace("A kite flies", f"A kite flies {next(TIMES)} times"), format="plain")
+    return editor.create(TEXT.replace("A kite flies", f"A kite flies {next(TIMES)} times"), format="plain")
 
 
 @pytest.fixture
 def weighings(monkeypatch):
     """One entry each time that all pictures are weighed for all steps."""
-    calls, weigh = [], illustrate.weigh
+    calls, score_board = [], illustrate.score_board
 
     def counted(*given, **named):
         calls.append(1)
-        return weigh(*given, **named)
+        return score_board(*given, **named)
 
-    monkeypatch.setattr(illustrate, "weigh", counted)
+    monkeypatch.setattr(illustrate, "score_board", counted)
     return calls
 
 
 @pytest.mark.parametrize("limit", [2, 12])
-def test_candidates_are_those_of_the_whole_computation_after_every_kind_of_edit(workshop, eight, limit):
-    items = workshop.strip(eight.id, 4, 12).items
+def test_candidates_are_those_of_the_whole_computation_after_every_kind_of_edit(editor, eight, limit):
+    items = editor.strip(eight.id, 4, 12).items
     acts = (
         Choose(kind="choose", step=4, picture=items[2].picture.id),
         Fix(kind="blank", step=2),
@@ -83,39 +85,39 @@ def test_candidates_are_those_of_the_whole_computation_after_every_kind_of_edit(
     )
     for act in (None, *acts):
         if act is not None:
-            eight = workshop.edit(eight.id, eight.revision, act)
+            eight = editor.edit(eight.id, eight.revision, act)
         for step in range(len(eight.board.steps)):
-            same(workshop.strip(eight.id, step, limit).items, whole(workshop, eight, step, limit))
+            same(editor.strip(eight.id, step, limit).items, whole(editor, eight, step, limit))
 
 
 def test_further_steps_of_a_storyboard_and_the_next_after_a_choice_weigh_nothing_anew(
-    workshop, eight, weighings
+    editor, eight, weighings
 ):
-    items = workshop.strip(eight.id, 4, 12).items
+    items = editor.strip(eight.id, 4, 12).items
     for step in range(6):
-        workshop.strip(eight.id, step, 12)
+        editor.strip(eight.id, step, 12)
     assert len(weighings) == 1
     choice = Choose(kind="choose", step=4, picture=items[2].picture.id)
-    workshop.edit(eight.id, eight.revision, choice)
+    editor.edit(eight.id, eight.revision, choice)
     for step in (4, 5, 0):
-        workshop.strip(eight.id, step, 12)
+        editor.strip(eight.id, step, 12)
     assert len(weighings) == 2, "once after the choice, which weighs nothing"
 
 
-def test_an_edit_explains_no_step_that_stays(workshop, eight, monkeypatch):
+def test_an_edit_explains_no_step_that_stays(editor, eight, monkeypatch):
     explained, step_of = [], illustrate.explain.__globals__["_step"]
 
     def noted(board, step, *rest):
         explained.append(step)
         return step_of(board, step, *rest)
 
-    picture = workshop.strip(eight.id, 4, 12).items[2].picture.id
+    picture = editor.strip(eight.id, 4, 12).items[2].picture.id
     monkeypatch.setitem(illustrate.explain.__globals__, "_step", noted)
-    workshop.edit(eight.id, eight.revision, Choose(kind="choose", step=4, picture=picture))
+    editor.edit(eight.id, eight.revision, Choose(kind="choose", step=4, picture=picture))
     assert len(explained) == 1
 
 
-def test_weighing_ends_between_its_parts_once_nobody_waits(workshop, eight):
+def test_weighing_ends_between_its_parts_once_nobody_waits(editor, eight):
     class Leaving(Stoppable):
         """Leaves at a later sign."""
 
@@ -131,11 +133,11 @@ def test_weighing_ends_between_its_parts_once_nobody_waits(workshop, eight):
 
     for signs in (1, 3, 5):
         with pytest.raises(JobCancelledError):
-            workshop.strip(eight.id, 4, 12, progress=Leaving(signs))
+            editor.strip(eight.id, 4, 12, progress=Leaving(signs))
 
 
 def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch):
-    project = studio.workshop.create(TEXT, format="plain")
+    project = studio.editor.create(TEXT, format="plain")
 
     def endless(*_, progress, **__):
         for _ in range(3000):
@@ -143,7 +145,7 @@ def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch)
             time.sleep(0.01)
         pytest.fail("it runs on")
 
-    monkeypatch.setattr(illustrate, "weigh", endless)
+    monkeypatch.setattr(illustrate, "score_board", endless)
     came = iter([{"type": "http.request", "body": b"", "more_body": False}])
     sent = []
 
@@ -160,14 +162,14 @@ def test_a_request_for_candidates_whose_client_is_gone_ends(studio, monkeypatch)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_what_was_weighed_before_changes_no_number(workshop, eight, monkeypatch, seed):
-    weigh, reused = illustrate.weigh, []
+def test_what_was_weighed_before_changes_no_number(editor, eight, monkeypatch, seed):
+    score_board, reused = illustrate.score_board, []
 
     def compared(*given, known=None, **named):
-        found = weigh(*given, known=known, **named)
+        found = score_board(*given, known=known, **named)
         if known is not None and found.words is known.words:
             reused.append(found)
-            fresh = weigh(*given, **named)
+            fresh = score_board(*given, **named)
             for name in ("items", "there", "found", "groups"):
                 np.testing.assert_array_equal(getattr(found.pool, name), getattr(fresh.pool, name))
             for name, one in fresh.pool.channels.items():
@@ -177,11 +179,11 @@ def test_what_was_weighed_before_changes_no_number(workshop, eight, monkeypatch,
                 np.testing.assert_allclose(getattr(found, name), getattr(fresh, name), rtol=1e-4, atol=1e-5)
         return found
 
-    monkeypatch.setattr(illustrate, "weigh", compared)
+    monkeypatch.setattr(illustrate, "score_board", compared)
     draw = random.Random(seed)
     for _ in range(12):
         step, other = draw.sample((0, 1, 2, 3, 4, 5, 7), 2)  # step 6 holds no words
-        items = workshop.strip(eight.id, step, 12).items
+        items = editor.strip(eight.id, step, 12).items
         picture = draw.choice(items).picture.id
         edit = draw.choice(
             (
@@ -195,5 +197,5 @@ def test_what_was_weighed_before_changes_no_number(workshop, eight, monkeypatch,
         )
         if edit["kind"] == "lock" and eight.board.steps[step].picture is None:
             continue
-        eight = workshop.edit(eight.id, eight.revision, TypeAdapter(Edit).validate_python(edit))
+        eight = editor.edit(eight.id, eight.revision, TypeAdapter(Edit).validate_python(edit))
     assert reused

@@ -8,10 +8,10 @@ from fastapi.testclient import TestClient
 from limner.studio.app import create_app
 from limner.studio.edits import Choose, Fix, Swap
 from limner.studio.engine import Engine
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 from limner.studio.step_edits import Reword
-from limner.studio.workshop import Workshop
 
 WORDS = (
     "A fox looks out.",
@@ -157,19 +157,19 @@ def pictures(step):
     return step["chosen"] and step["chosen"]["picture"]["id"], others, step["origin"], step["blank"]
 
 
-def test_reasons_of_a_picture_that_was_chosen_are_in_the_numbers_of_its_offer(workshop):
-    made = workshop.create(TEXT, format="plain")
-    offered = workshop.strip(made.id, 4, 12).items[2]
+def test_reasons_of_a_picture_that_was_chosen_are_in_the_numbers_of_its_offer(editor):
+    made = editor.create(TEXT, format="plain")
+    offered = editor.strip(made.id, 4, 12).items[2]
     chosen = Choose(kind="choose", step=4, picture=offered.picture.id)
-    now = workshop.edit(made.id, 1, chosen)
+    now = editor.edit(made.id, 1, chosen)
     assert (now.board.steps[4].chosen, now.board.steps[4].origin) == (offered, "pinned")
-    now = workshop.edit(made.id, 2, Fix(kind="unlock", step=4))
+    now = editor.edit(made.id, 2, Fix(kind="unlock", step=4))
     assert (now.board.steps[4].chosen, now.board.steps[4].origin) == (offered, "decoded")
 
 
-def test_a_project_that_another_program_changed_is_read_again(workshop):
-    made = workshop.create(TEXT, format="plain")
-    other = Workshop(workshop.engine, Projects(workshop.projects.folder))
+def test_a_project_that_another_program_changed_is_read_again(editor):
+    made = editor.create(TEXT, format="plain")
+    other = ProjectEditor(editor.engine, Projects(editor.projects.folder))
     other.edit(made.id, 1, Swap(kind="swap", a=0, b=3))
-    assert workshop.get(made.id) == other.get(made.id)
-    assert workshop.edit(made.id, 2, Reword(kind="reword", step=2, text="A goat.")).revision == 3
+    assert editor.get(made.id) == other.get(made.id)
+    assert editor.edit(made.id, 2, Reword(kind="reword", step=2, text="A goat.")).revision == 3

@@ -4,8 +4,8 @@ import json
 
 from made_up_pictures import ids_of
 
+from limner.studio.project_editor import CONTEXT_STEPS, ProjectEditor
 from limner.studio.projects import Choice, Projects
-from limner.studio.workshop import CONTEXT_STEPS, Workshop
 
 
 def strip(guarded, project, step, limit=6):
@@ -84,7 +84,7 @@ def test_what_is_undone_is_withdrawn_and_what_is_redone_stands(guarded, project,
     undone = guarded.post(f"{url}/undo", json={"revision": redone["revision"]}).json()
     other = edit(undone, kind="choose", step=1, picture=seen[4])
     assert [one.chosen for one in kept(guarded, other)] == [seen[2], seen[4]]
-    stored = studio.workshop.projects.read(project["id"]).choices
+    stored = studio.editor.projects.read(project["id"]).choices
     assert [one.withdrawn for one in stored] == [False, True, False]
 
 
@@ -97,7 +97,7 @@ def test_they_leave_only_with_consent(guarded, project, edit, studio):
     answer = guarded.get("/api/preferences", params={"consent": "yes"})
     assert answer.status_code == 200
     lines = [json.loads(line) for line in answer.text.splitlines()]
-    (choice,) = Projects(studio.workshop.projects.folder).choices()
+    (choice,) = Projects(studio.editor.projects.folder).choices()
     assert lines == [
         {
             "query": choice.text,
@@ -125,11 +125,11 @@ def test_nothing_preferred_is_said(guarded, project):
 def test_the_context_of_a_long_text_is_bounded(drawn_engine, tmp_path):
     from limner.studio.edits import Choose
 
-    workshop = Workshop(drawn_engine, Projects(tmp_path))
+    editor = ProjectEditor(drawn_engine, Projects(tmp_path))
     text = "\n\n".join(f"Part {number} of it." for number in range(60))
-    made = workshop.create(text, format="plain")
+    made = editor.create(text, format="plain")
     picture = ids_of(drawn_engine.illustrator().catalogue)[0]
-    workshop.edit(made.id, 1, Choose(kind="choose", step=30, picture=picture))
-    (choice,) = workshop.projects.choices()
+    editor.edit(made.id, 1, Choose(kind="choose", step=30, picture=picture))
+    (choice,) = editor.projects.choices()
     assert len(choice.context) == 2 * CONTEXT_STEPS + 1
     assert choice.context[CONTEXT_STEPS] == choice.text == "Part 30 of it."

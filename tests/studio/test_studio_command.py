@@ -108,9 +108,9 @@ def test_projects_are_beside_the_library_unless_told_otherwise(started, drawn_li
     assert len([one for one in (tmp_path / "lib.projects").iterdir() if one.is_dir()]) == 1
 
 
-def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
-    picture = workshop.engine.illustrator().catalogue.pictures(
-        ids_of(workshop.engine.illustrator().catalogue)[:1]
+def test_a_picture_that_the_text_shows_is_kept(editor, drawn, tmp_path):
+    picture = editor.engine.illustrator().catalogue.pictures(
+        ids_of(editor.engine.illustrator().catalogue)[:1]
     )[0]
     outside = tmp_path / "own.png"
     from PIL import Image
@@ -119,15 +119,15 @@ def test_a_picture_that_the_text_shows_is_kept(workshop, drawn, tmp_path):
     file = tmp_path / "shown.md"
     file.write_text(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n\n![]({outside})\n\n---\n\nThird.\n")
     said = []
-    project = workshop.get(opened(file, workshop, said.append))
+    project = editor.get(opened(file, editor, said.append))
     assert project.board.steps[0].origin == "given"
     assert project.board.steps[0].chosen.picture.id == picture.id
     assert project.board.steps[1].origin != "given"
     assert any("step 2 shows a picture that is not in the library" in line for line in said)
 
 
-def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(workshop, drawn, tmp_path):
-    catalogue = workshop.engine.illustrator().catalogue
+def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(editor, drawn, tmp_path):
+    catalogue = editor.engine.illustrator().catalogue
     picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
     document = docx.Document()
     document.add_heading("Soup", 0)
@@ -136,24 +136,24 @@ def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(
     document.add_picture(picture.path)
     document.save(str(tmp_path / "soup.docx"))
     said = []
-    made = opened(tmp_path / "soup.docx", workshop, said.append)
-    project = workshop.get(made)
+    made = opened(tmp_path / "soup.docx", editor, said.append)
+    project = editor.get(made)
     assert [step.text for step in project.board.story.steps] == ["Peel the onions.", "Fry them."]
     assert (project.board.steps[1].origin, project.board.steps[1].picture.id) == ("given", picture.id)
     assert any("Markdown" in line for line in said)
-    assert opened(tmp_path / "soup.docx", workshop, said.append) == made
+    assert opened(tmp_path / "soup.docx", editor, said.append) == made
 
 
-def test_a_text_given_by_the_page_can_name_no_file(workshop, drawn):
-    picture = workshop.engine.illustrator().catalogue.pictures(
-        ids_of(workshop.engine.illustrator().catalogue)[:1]
+def test_a_text_given_by_the_page_can_name_no_file(editor, drawn):
+    picture = editor.engine.illustrator().catalogue.pictures(
+        ids_of(editor.engine.illustrator().catalogue)[:1]
     )[0]
-    project = workshop.create(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n", format="markdown")
+    project = editor.create(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n", format="markdown")
     assert project.board.steps[0].origin != "given"
     assert any("step 1 shows" in line and "without a folder" in line for line in project.notes)
 
 
-def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(workshop, tmp_path):
+def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(editor, tmp_path):
     from PIL import Image
 
     Image.new("RGB", (9, 9), "teal").save(tmp_path / "own.png")
@@ -162,22 +162,22 @@ def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(w
     said = []
     for number, allowed in enumerate([False, True]):
         file.write_text(f"First {number}.\n\n![](../own.png)\n\n---\n\nSecond.\n")
-        opened(file, workshop, said.append, allow_outside=allowed)
+        opened(file, editor, said.append, allow_outside=allowed)
     assert "step 1 shows ../own.png, which lies outside the folder of the text" in said[0]
     assert "step 1 shows a picture that is not in the library" in said[1]
 
 
 @pytest.mark.parametrize("name", ["story.json", "story.docx", "story.png"])
-def test_texts_that_are_none(workshop, tmp_path, name):
+def test_texts_that_are_none(editor, tmp_path, name):
     file = tmp_path / name
     file.write_text("{}")
     with pytest.raises(DataError, match="the studio opens texts"):
-        opened(file, workshop, print)
+        opened(file, editor, print)
 
 
-def test_a_text_that_is_not_there(workshop, tmp_path):
+def test_a_text_that_is_not_there(editor, tmp_path):
     with pytest.raises(MissingError, match="expected a text file"):
-        opened(tmp_path / "no.md", workshop, print)
+        opened(tmp_path / "no.md", editor, print)
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ import pytest
 
 from limner import files
 from limner.studio.edits import Fix, Retext, Retitle
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects
-from limner.studio.workshop import Workshop
 
 
 class DiedError(BaseException):
@@ -49,17 +49,17 @@ def dying_after(calls, monkeypatch):
 @pytest.mark.parametrize(
     "edit", [Fix(kind="blank", step=1), Retext(kind="retext", text="New words.")], ids=str
 )
-def test_dying_at_any_moment_of_an_edit_leaves_the_old_or_the_new(workshop, text, edit, drawn_engine):
-    made = workshop.create(text, format="markdown")
+def test_dying_at_any_moment_of_an_edit_leaves_the_old_or_the_new(editor, text, edit, drawn_engine):
+    made = editor.create(text, format="markdown")
     died = 0
     for moment in range(1, 40):
         with pytest.MonkeyPatch.context() as patch:
             dying_after(moment, patch)
             try:
-                after = workshop.edit(made.id, made.revision, edit)
+                after = editor.edit(made.id, made.revision, edit)
             except DiedError:
                 after = None
-        again = Workshop(drawn_engine, Projects(workshop.projects.folder))
+        again = ProjectEditor(drawn_engine, Projects(editor.projects.folder))
         found = again.get(made.id)
         if after is not None:
             assert found == after
@@ -74,36 +74,36 @@ def test_dying_at_any_moment_of_an_edit_leaves_the_old_or_the_new(workshop, text
     assert died >= 4
 
 
-def test_a_project_that_was_never_whole_is_no_project(workshop, text, monkeypatch):
+def test_a_project_that_was_never_whole_is_no_project(editor, text, monkeypatch):
     dying_after(3, monkeypatch)
     with pytest.raises(DiedError):
-        workshop.create(text, format="markdown")
+        editor.create(text, format="markdown")
     monkeypatch.undo()
-    assert workshop.summaries() == []
-    made = workshop.create(text, format="markdown")
-    assert [one.id for one in workshop.summaries()] == [made.id]
+    assert editor.summaries() == []
+    made = editor.create(text, format="markdown")
+    assert [one.id for one in editor.summaries()] == [made.id]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="folders are synced on Unix alone")
-def test_a_new_project_is_in_its_folder_when_it_is_answered(workshop, text, monkeypatch):
+def test_a_new_project_is_in_its_folder_when_it_is_answered(editor, text, monkeypatch):
     """What was written in a folder is lost in a power cut with the folder's own name."""
-    synced, folder = [], workshop.projects.folder
+    synced, folder = [], editor.projects.folder
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle).st_ino))
-    made = workshop.create(text, format="markdown")
+    made = editor.create(text, format="markdown")
     assert synced[-1] == folder.stat().st_ino
     assert (folder / made.id).stat().st_ino in synced[:-1]
 
 
-def test_the_lock_is_shared_by_processes(workshop, text):
-    made = workshop.create(text, format="markdown")
-    lock = workshop.projects.folder / made.id / "lock"
+def test_the_lock_is_shared_by_processes(editor, text):
+    made = editor.create(text, format="markdown")
+    lock = editor.projects.folder / made.id / "lock"
     code = (
         "import sys, time\nfrom pathlib import Path\nfrom limner.files import locked\n"
         "with locked(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(1)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(lock)], stdout=subprocess.PIPE) as other:
         assert other.stdout.readline() == b"held\n"
-        changed = workshop.edit(made.id, 1, Retitle(kind="retitle", title="After"))
+        changed = editor.edit(made.id, 1, Retitle(kind="retitle", title="After"))
         assert other.poll() is not None or other.wait(0.5) == 0
     assert changed.title == "After"
 

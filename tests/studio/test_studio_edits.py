@@ -6,10 +6,10 @@ import pytest
 
 from limner.match.illustrate import BoardOptions
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, SetOptions, Swap
-from limner.studio.engine import made
+from limner.studio.engine import illustrate_story
+from limner.studio.project_editor import ProjectEditor, StaleError
 from limner.studio.projects import Projects, digest
 from limner.studio.step_edits import Constraints
-from limner.studio.workshop import StaleError, Workshop
 
 TEN = (
     "A fox looks out.",
@@ -27,9 +27,9 @@ OPTIONS = BoardOptions(min_probability=0)
 
 
 @pytest.fixture
-def ten(workshop):
+def ten(editor):
     """A project of ten steps, each with a picture."""
-    return workshop.create("\n\n".join(TEN), format="plain", options=OPTIONS)
+    return editor.create("\n\n".join(TEN), format="plain", options=OPTIONS)
 
 
 def changed(before, after):
@@ -42,45 +42,45 @@ def states(project):
     return [step.state for step in project.steps]
 
 
-def unused(workshop, project, step):
+def unused(editor, project, step):
     """The last picture offered that no step shows."""
-    items = workshop.strip(project.id, step, 22).items
+    items = editor.strip(project.id, step, 22).items
     return next(
         one.picture.id for one in reversed(items) if one.picture.id not in project.board.shown.values()
     )
 
 
-def test_three_wrong_steps_of_ten_take_three_acts_and_disturb_no_other(workshop, ten):
+def test_three_wrong_steps_of_ten_take_three_acts_and_disturb_no_other(editor, ten):
     now, wrong = ten, (2, 5, 8)
     for step in wrong:
-        picture = ten.board.shown[4] if step == 2 else unused(workshop, now, step)
-        after = workshop.edit(now.id, now.revision, Choose(kind="choose", step=step, picture=picture))
+        picture = ten.board.shown[4] if step == 2 else unused(editor, now, step)
+        after = editor.edit(now.id, now.revision, Choose(kind="choose", step=step, picture=picture))
         assert changed(now, after) == [step]
         assert after.board.shown[step] == picture
         now = after
-    assert [one.revision for one in workshop.projects.read(ten.id).states] == [1, 2, 3, 4]
+    assert [one.revision for one in editor.projects.read(ten.id).states] == [1, 2, 3, 4]
     assert changed(ten, now) == list(wrong)
     assert states(now) == ["locked" if step in wrong else "free" for step in range(10)]
     pins = {step: now.board.shown[step] for step in wrong}
-    again = made(workshop.engine.illustrator(), now.board.story, OPTIONS, Constraints(pins=pins))
+    again = illustrate_story(editor.engine.illustrator(), now.board.story, OPTIONS, Constraints(pins=pins))
     moved = [step for step in range(10) if again.shown[step] != now.board.shown[step]]
     assert 4 in moved  # its picture is taken, if the others were chosen again
 
 
-def test_every_act_on_one_step_leaves_the_others_as_they_are(workshop, ten):
+def test_every_act_on_one_step_leaves_the_others_as_they_are(editor, ten):
     for kind in ("lock", "unlock", "blank", "unlock"):
-        after = workshop.edit(ten.id, ten.revision, Fix(kind=kind, step=3))
+        after = editor.edit(ten.id, ten.revision, Fix(kind=kind, step=3))
         assert set(changed(ten, after)) <= {3}, kind
         ten = after
-    swapped = workshop.edit(ten.id, ten.revision, Swap(kind="swap", a=1, b=6))
+    swapped = editor.edit(ten.id, ten.revision, Swap(kind="swap", a=1, b=6))
     assert changed(ten, swapped) == [1, 6]
     assert (swapped.board.shown[1], swapped.board.shown[6]) == (ten.board.shown[6], ten.board.shown[1])
 
 
-def test_unlocking_keeps_what_is_shown_and_says_no_more_that_it_was_fixed(workshop, ten):
-    picture = unused(workshop, ten, 2)
-    locked = workshop.edit(ten.id, 1, Choose(kind="choose", step=2, picture=picture))
-    free = workshop.edit(ten.id, 2, Fix(kind="unlock", step=2))
+def test_unlocking_keeps_what_is_shown_and_says_no_more_that_it_was_fixed(editor, ten):
+    picture = unused(editor, ten, 2)
+    locked = editor.edit(ten.id, 1, Choose(kind="choose", step=2, picture=picture))
+    free = editor.edit(ten.id, 2, Fix(kind="unlock", step=2))
     assert states(free) == ["free"] * 10
     assert free.board.shown == locked.board.shown
     step = free.board.steps[2]
@@ -90,30 +90,30 @@ def test_unlocking_keeps_what_is_shown_and_says_no_more_that_it_was_fixed(worksh
     assert "the text as a whole" not in step.reason
 
 
-def test_the_picture_of_another_step_is_not_taken_from_it(workshop, ten):
+def test_the_picture_of_another_step_is_not_taken_from_it(editor, ten):
     picture = ten.board.shown[4]
-    after = workshop.edit(ten.id, 1, Choose(kind="choose", step=9, picture=picture))
+    after = editor.edit(ten.id, 1, Choose(kind="choose", step=9, picture=picture))
     assert changed(ten, after) == [9]
     assert after.board.shown[4] == after.board.shown[9] == picture
 
 
-def test_a_ban_changes_the_steps_that_show_the_picture(workshop, ten):
+def test_a_ban_changes_the_steps_that_show_the_picture(editor, ten):
     picture = ten.board.shown[0]
-    twice = workshop.edit(ten.id, 1, Choose(kind="choose", step=7, picture=picture))
-    banned = workshop.edit(ten.id, 2, Ban(kind="ban", picture=picture))
+    twice = editor.edit(ten.id, 1, Choose(kind="choose", step=7, picture=picture))
+    banned = editor.edit(ten.id, 2, Ban(kind="ban", picture=picture))
     shows = banned.board.shown
     assert picture not in shows.values()
     assert {step for step, one in twice.board.shown.items() if shows[step] != one} == {0, 7}
     assert states(banned) == ["free"] * 10
     named = [other.picture.id for step in banned.board.steps for other in step.runners_up]
     assert picture not in named
-    back = workshop.edit(ten.id, 3, Ban(kind="unban", picture=picture))
+    back = editor.edit(ten.id, 3, Ban(kind="unban", picture=picture))
     assert back.board.shown == shows
 
 
-def test_a_step_chosen_anew_shows_what_it_would_in_the_whole(workshop, ten):
-    blank = workshop.edit(ten.id, 1, Fix(kind="blank", step=4))
-    free = workshop.edit(ten.id, 2, Fix(kind="unlock", step=4))
+def test_a_step_chosen_anew_shows_what_it_would_in_the_whole(editor, ten):
+    blank = editor.edit(ten.id, 1, Fix(kind="blank", step=4))
+    free = editor.edit(ten.id, 2, Fix(kind="unlock", step=4))
     assert changed(blank, free) == [4]
     assert free.board.shown == ten.board.shown
     was, now = ten.board.steps[4], free.board.steps[4]
@@ -122,21 +122,21 @@ def test_a_step_chosen_anew_shows_what_it_would_in_the_whole(workshop, ten):
     assert now.chosen.agreement == pytest.approx(was.chosen.agreement, abs=1e-6)
 
 
-def test_locking_all_others_leaves_one_step_open(workshop, ten):
+def test_locking_all_others_leaves_one_step_open(editor, ten):
     picture = ten.board.shown[1]
-    locked = workshop.edit(ten.id, 1, Fix(kind="lock-others", step=1))
+    locked = editor.edit(ten.id, 1, Fix(kind="lock-others", step=1))
     assert [step for step, state in enumerate(states(locked)) if state == "free"] == [1]
     assert locked.board.shown == ten.board.shown
-    assert {one.position for one in workshop.preview(ten.id, 2).steps} <= {1}
-    kept = workshop.edit(ten.id, 2, Fix(kind="lock", step=1))
-    kept = workshop.edit(ten.id, 3, Fix(kind="lock-others", step=0))
+    assert {one.position for one in editor.preview(ten.id, 2).steps} <= {1}
+    kept = editor.edit(ten.id, 2, Fix(kind="lock", step=1))
+    kept = editor.edit(ten.id, 3, Fix(kind="lock-others", step=0))
     assert "free" not in states(kept)
     assert kept.board.shown[1] == picture
 
 
-def test_a_new_text_is_illustrated_where_its_words_are_new(workshop, ten):
+def test_a_new_text_is_illustrated_where_its_words_are_new(editor, ten):
     words = ["It is morning.", *TEN[:4], "A cat sits on the hill.", *TEN[5:9]]
-    after = workshop.edit(ten.id, 1, Retext(kind="retext", text="\n\n".join(words)))
+    after = editor.edit(ten.id, 1, Retext(kind="retext", text="\n\n".join(words)))
     old, new = ten.board.steps, after.board.steps
     for before, now in {0: 1, 1: 2, 2: 3, 3: 4, 5: 6, 6: 7, 7: 8, 8: 9}.items():
         assert new[now] == old[before].model_copy(update={"position": now})
@@ -148,20 +148,20 @@ class TestChoosingAgain:
     """Previewed, then taken whole or in part."""
 
     @pytest.fixture
-    def pinned(self, workshop, ten):
+    def pinned(self, editor, ten):
         """Three steps were mended with pictures of others, which would follow if chosen again."""
         for step in range(3):
             picture = ten.board.shown[step + 5]
-            now = workshop.edit(ten.id, step + 1, Choose(kind="choose", step=step, picture=picture))
+            now = editor.edit(ten.id, step + 1, Choose(kind="choose", step=step, picture=picture))
         return now
 
-    def test_a_preview_changes_nothing_and_says_what_would_change(self, workshop, pinned):
-        told = workshop.preview(pinned.id, 4)
-        assert workshop.get(pinned.id) == pinned
+    def test_a_preview_changes_nothing_and_says_what_would_change(self, editor, pinned):
+        told = editor.preview(pinned.id, 4)
+        assert editor.get(pinned.id) == pinned
         assert told.revision == 4
         assert {5, 6, 7} <= {one.position for one in told.steps}
-        due = made(
-            workshop.engine.illustrator(),
+        due = illustrate_story(
+            editor.engine.illustrator(),
             pinned.board.story,
             OPTIONS,
             Constraints(pins={step: pinned.board.shown[step] for step in range(3)}),
@@ -172,61 +172,61 @@ class TestChoosingAgain:
         silent = set(range(10)) - {one.position for one in told.steps}
         assert all(due.shown[step] == pinned.board.shown[step] for step in silent)
 
-    def test_all_of_it(self, workshop, pinned):
-        told = workshop.preview(pinned.id, 4)
-        after = workshop.edit(pinned.id, 4, Again(kind="again"))
+    def test_all_of_it(self, editor, pinned):
+        told = editor.preview(pinned.id, 4)
+        after = editor.edit(pinned.id, 4, Again(kind="again"))
         for one in told.steps:
             assert after.board.steps[one.position] == one.after
         assert states(after) == states(pinned)
-        assert workshop.undo(pinned.id, 5).board == pinned.board
+        assert editor.undo(pinned.id, 5).board == pinned.board
 
-    def test_some_of_it(self, workshop, pinned):
-        told = workshop.preview(pinned.id, 4)
+    def test_some_of_it(self, editor, pinned):
+        told = editor.preview(pinned.id, 4)
         taken, *others = told.steps
-        after = workshop.edit(pinned.id, 4, Again(kind="again", steps=(taken.position,)))
+        after = editor.edit(pinned.id, 4, Again(kind="again", steps=(taken.position,)))
         assert after.board.steps[taken.position] == taken.after
         for one in others:
             assert after.board.steps[one.position] == one.before
-        assert workshop.edit(pinned.id, 5, Again(kind="again", steps=())).board.shown == after.board.shown
+        assert editor.edit(pinned.id, 5, Again(kind="again", steps=())).board.shown == after.board.shown
 
-    def test_a_picture_that_comes_to_stand_twice_is_named(self, workshop, ten):
-        workshop.edit(ten.id, 1, Swap(kind="swap", a=3, b=4))
-        workshop.edit(ten.id, 2, Fix(kind="unlock", step=3))
-        begun = workshop.edit(ten.id, 3, Fix(kind="unlock", step=4))
+    def test_a_picture_that_comes_to_stand_twice_is_named(self, editor, ten):
+        editor.edit(ten.id, 1, Swap(kind="swap", a=3, b=4))
+        editor.edit(ten.id, 2, Fix(kind="unlock", step=3))
+        begun = editor.edit(ten.id, 3, Fix(kind="unlock", step=4))
         assert begun.repeated == ()
-        assert [one.position for one in workshop.preview(ten.id, 4).steps] == [3, 4]  # back to their own
-        some = workshop.edit(ten.id, 4, Again(kind="again", steps=(3,)))
+        assert [one.position for one in editor.preview(ten.id, 4).steps] == [3, 4]  # back to their own
+        some = editor.edit(ten.id, 4, Again(kind="again", steps=(3,)))
         assert some.repeated == ((3, 4),)
-        assert workshop.get(begun.id).repeated == some.repeated
-        assert workshop.edit(begun.id, 5, Again(kind="again")).repeated == ()
-        workshop.undo(begun.id, 6)
+        assert editor.get(begun.id).repeated == some.repeated
+        assert editor.edit(begun.id, 5, Again(kind="again")).repeated == ()
+        editor.undo(begun.id, 6)
         allowed = OPTIONS.model_copy(update={"allow_repeats": True})
-        free = workshop.edit(begun.id, 7, SetOptions(kind="options", options=allowed, steps=()))
+        free = editor.edit(begun.id, 7, SetOptions(kind="options", options=allowed, steps=()))
         assert free.board.shown == some.board.shown
         assert free.repeated == ()
 
-    def test_other_options(self, workshop, pinned):
+    def test_other_options(self, editor, pinned):
         cautious = BoardOptions(show="cautious")
-        told = workshop.preview(pinned.id, 4, cautious)
-        assert workshop.get(pinned.id).options == OPTIONS
+        told = editor.preview(pinned.id, 4, cautious)
+        assert editor.get(pinned.id).options == OPTIONS
         assert told.steps
-        after = workshop.edit(pinned.id, 4, SetOptions(kind="options", options=cautious, steps=()))
+        after = editor.edit(pinned.id, 4, SetOptions(kind="options", options=cautious, steps=()))
         assert after.options == cautious
         assert after.board.settings["show"] == "cautious"
         assert after.board.shown == pinned.board.shown
-        whole = workshop.edit(pinned.id, 5, SetOptions(kind="options", options=cautious))
+        whole = editor.edit(pinned.id, 5, SetOptions(kind="options", options=cautious))
         for one in told.steps:
             assert whole.board.steps[one.position] == one.after
 
-    def test_what_was_seen_is_what_is_taken(self, workshop, pinned, monkeypatch):
-        told = workshop.preview(pinned.id, 4)
-        monkeypatch.setattr("limner.studio.workshop.made", lambda *_: pytest.fail("chosen twice"))
-        after = workshop.edit(pinned.id, 4, Again(kind="again"))
+    def test_what_was_seen_is_what_is_taken(self, editor, pinned, monkeypatch):
+        told = editor.preview(pinned.id, 4)
+        monkeypatch.setattr("limner.studio.project_editor.made", lambda *_: pytest.fail("chosen twice"))
+        after = editor.edit(pinned.id, 4, Again(kind="again"))
         assert after.board.steps[told.steps[0].position] == told.steps[0].after
 
-    def test_of_a_revision_that_is_gone(self, workshop, pinned):
+    def test_of_a_revision_that_is_gone(self, editor, pinned):
         with pytest.raises(StaleError):
-            workshop.preview(pinned.id, 3)
+            editor.preview(pinned.id, 3)
 
 
 def test_over_http(guarded, project, edit):
@@ -259,10 +259,10 @@ def test_offers_name_their_step_and_revision_and_are_refused_elsewhere(guarded, 
     assert [one["step"] for one in guarded.get(f"{url}/preferences").json()] == [1]
 
 
-def test_a_picture_that_left_the_library_stays_where_it_stood(workshop, ten):
+def test_a_picture_that_left_the_library_stays_where_it_stood(editor, ten):
     """What a step shows is in the storyboard itself: edits elsewhere do not touch it, locked or not."""
     gone = "0" * 64
-    found = workshop.projects.read(ten.id)
+    found = editor.projects.read(ten.id)
     steps = list(ten.board.steps)
     for step in (1, 6):
         picture = steps[step].chosen.picture.model_copy(update={"id": gone})
@@ -271,39 +271,39 @@ def test_a_picture_that_left_the_library_stays_where_it_stood(workshop, ten):
     board = ten.board.model_copy(update={"steps": tuple(steps)})
     state = found.state.model_copy(update={"pins": {6: gone}})
     state = state.model_copy(update={"board": digest(board.model_dump_json())})
-    workshop.projects.save(found.model_copy(update={"states": (state,)}), board=board)
-    assert workshop.strip(ten.id, 3, 5).items
-    now = workshop.edit(ten.id, 1, Fix(kind="blank", step=3))
+    editor.projects.save(found.model_copy(update={"states": (state,)}), board=board)
+    assert editor.strip(ten.id, 3, 5).items
+    now = editor.edit(ten.id, 1, Fix(kind="blank", step=3))
     assert (now.board.steps[1], now.board.steps[6]) == (steps[1], steps[6])
-    now = workshop.edit(ten.id, 2, Again(kind="again"))
+    now = editor.edit(ten.id, 2, Again(kind="again"))
     assert now.board.steps[6] == steps[6]
     assert now.board.shown[1] != gone
 
 
-def test_projects_of_before_still_open(workshop, ten):
+def test_projects_of_before_still_open(editor, ten):
     """States without what edits have learnt since: options without steps, a choice without an offer."""
-    file = workshop.projects.folder / ten.id / "project.json"
-    picture = unused(workshop, ten, 2)
-    workshop.edit(ten.id, 1, Choose(kind="choose", step=2, picture=picture))
-    workshop.edit(ten.id, 2, SetOptions(kind="options", options=OPTIONS))
+    file = editor.projects.folder / ten.id / "project.json"
+    picture = unused(editor, ten, 2)
+    editor.edit(ten.id, 1, Choose(kind="choose", step=2, picture=picture))
+    editor.edit(ten.id, 2, SetOptions(kind="options", options=OPTIONS))
     told = json.loads(file.read_text())
     del told["checksum"]
     del told["states"][1]["edit"]["offer"]
     del told["states"][2]["edit"]["steps"]
     file.write_text(json.dumps(told))
-    again = Workshop(workshop.engine, Projects(workshop.projects.folder))
+    again = ProjectEditor(editor.engine, Projects(editor.projects.folder))
     assert again.get(ten.id).board.shown[2] == picture
     assert again.undo(ten.id, 3).board.shown[2] == picture
 
 
-def test_what_is_held_guides_nothing(workshop, ten):
+def test_what_is_held_guides_nothing(editor, ten):
     """A step that only stays does not make the others look like it, as a pinned one does."""
-    asked, board = workshop.engine.illustrator(), ten.board
+    asked, board = editor.engine.illustrator(), ten.board
     pulled = []
     for step in range(10):
         others = {place: one for place, one in board.shown.items() if place != step}
-        held = made(asked, board.story, OPTIONS, held=others)
+        held = illustrate_story(asked, board.story, OPTIONS, held=others)
         assert held.steps[step] == board.steps[step]
-        wished = made(asked, board.story, OPTIONS, Constraints(pins=others))
+        wished = illustrate_story(asked, board.story, OPTIONS, Constraints(pins=others))
         pulled += [step] * (wished.steps[step] != board.steps[step])
     assert pulled

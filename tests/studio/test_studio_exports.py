@@ -100,7 +100,7 @@ def test_a_copy_to_share_tells_nothing_of_this_machine_or_of_the_choosing(
         told = guarded.get(f"/api/projects/{project['id']}/export", params=params).text
         page = BeautifulSoup(told, "html.parser")
         words = re.sub(r"data:[^\"]+", "", told)
-        for place in (drawn, drawn_library, studio.workshop.projects.folder):
+        for place in (drawn, drawn_library, studio.editor.projects.folder):
             assert str(place) not in words
             assert place.name not in words or place.name in ("pictures", "lib", "projects")
         for secret in (project["id"], project["board"]["library"], "The earlier name", "file:"):

@@ -19,9 +19,9 @@ from limner.server.security import Guard, Guarded
 from limner.studio import routes, schemas
 from limner.studio.app import create_app
 from limner.studio.interface import EXAMPLES
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
-from limner.studio.workshop import Workshop
 
 TOKEN = "a-token-of-this-test"  # noqa: S105
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
@@ -34,7 +34,9 @@ LENIENT = {"suppress_health_check": list(HealthCheck)}
 def held(drawn_engine, tmp_path_factory):
     """A studio in which nobody adds folders, and ids of what is there."""
     home = tmp_path_factory.mktemp("interface")
-    project = Workshop(drawn_engine, Projects(home / "projects")).create("A fox.\n\nA boat.", format="plain")
+    project = ProjectEditor(drawn_engine, Projects(home / "projects")).create(
+        "A fox.\n\nA boat.", format="plain"
+    )
     studio = Studio(drawn_engine, home / "projects", home / "thumbnails", writable=False)
     return studio, {"project": project.id, "picture": ids_of(drawn_engine.illustrator().catalogue)[0]}
 

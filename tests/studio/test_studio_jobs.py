@@ -100,7 +100,7 @@ def test_a_cancelled_text_ends_between_portions_and_leaves_nothing(guarded, gate
     assert (status["state"], status["project"]) == ("cancelled", None)
     assert status["message"] == "cancelled; nothing was kept"
     assert gate.seen == 1
-    folder = studio.workshop.projects.folder
+    folder = studio.editor.projects.folder
     assert not folder.exists() or list(folder.iterdir()) == []
     assert guarded.get("/api/projects").json() == []
 

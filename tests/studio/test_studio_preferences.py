@@ -140,17 +140,17 @@ def test_the_whole_loop(captioned, tmp_path, capsys):
     """Illustrate in the studio, replace, take one back, export, and measure the library by it."""
     from limner.studio.edits import Choose
     from limner.studio.engine import Engine
+    from limner.studio.project_editor import ProjectEditor
     from limner.studio.projects import Projects
-    from limner.studio.workshop import Workshop
 
-    workshop = Workshop(Engine(captioned), Projects(tmp_path / "projects"))
-    project = workshop.create("A fox looks out.\n\nA cake is baked.\n\nA boat sails.", format="plain")
+    editor = ProjectEditor(Engine(captioned), Projects(tmp_path / "projects"))
+    project = editor.create("A fox looks out.\n\nA cake is baked.\n\nA boat sails.", format="plain")
     shown = [step.chosen.picture.id for step in project.board.steps if step.chosen]
     others = [one for one in PictureStore.open(captioned).gallery(["captions"]).ids if one not in shown]
     for step, picture in ((0, others[0]), (0, others[1]), (1, others[2])):
         edit = Choose(kind="choose", step=step, picture=picture)
-        project = workshop.edit(project.id, project.revision, edit)
-    workshop.undo(project.id, project.revision)
+        project = editor.edit(project.id, project.revision, edit)
+    editor.undo(project.id, project.revision)
 
     words = ["study", "preferences", "--library", str(captioned), "--projects", str(tmp_path / "projects")]
     assert run([*words, "--consent", "--to", str(tmp_path / "to")]) == 0

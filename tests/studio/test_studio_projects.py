@@ -333,7 +333,7 @@ def test_candidates_begin_with_what_the_step_would_show(guarded, project):
 
 
 def test_a_removed_project_is_in_the_trash_whole(guarded, project, studio):
-    folder = studio.workshop.projects.folder
+    folder = studio.editor.projects.folder
     before = (folder / project["id"] / "project.json").read_bytes()
     assert guarded.delete(f"/api/projects/{project['id']}").status_code == 204
     assert guarded.get(f"/api/projects/{project['id']}").status_code == 404
@@ -360,7 +360,7 @@ def test_a_damaged_project_is_told_and_hides_no_other(guarded, project, text, st
     second = guarded.post(
         "/api/projects", json={"text": text, "format": "markdown", "title": "Second"}
     ).json()
-    file = studio.workshop.projects.folder / project["id"] / "project.json"
+    file = studio.editor.projects.folder / project["id"] / "project.json"
     file.write_text(file.read_text()[:-20])
     listed = guarded.get("/api/projects").json()
     assert [one["id"] for one in listed] == [second["id"], project["id"]]
@@ -375,7 +375,7 @@ def test_what_a_project_is_on_the_disk(guarded, project, edit, studio):
     for step in range(4):
         now = edit(now, kind="blank", step=step)
     now = edit(now, kind="retext", text="Other words.")
-    folder = studio.workshop.projects.folder / project["id"]
+    folder = studio.editor.projects.folder / project["id"]
     stored = json.loads((folder / "project.json").read_text())
     assert stored["schema_version"] == 1
     assert stored["revision"] == 6
@@ -384,26 +384,26 @@ def test_what_a_project_is_on_the_disk(guarded, project, edit, studio):
     texts = [one for one in (folder / "parts").iterdir() if one.suffix == ".txt"]
     assert sorted(one.read_text() for one in texts) == sorted({project["text"], "Other words."})
     assert not [one for one in folder.rglob("*") if one.name.endswith(".part")]
-    again = Projects(studio.workshop.projects.folder)
-    assert again.read(project["id"]) == studio.workshop.projects.read(project["id"])
+    again = Projects(studio.editor.projects.folder)
+    assert again.read(project["id"]) == studio.editor.projects.read(project["id"])
 
 
-def test_the_history_forgets_the_oldest_states_and_their_parts(workshop, text, monkeypatch):
-    monkeypatch.setattr("limner.studio.workshop.UNDO_STEPS", 3)
+def test_the_history_forgets_the_oldest_states_and_their_parts(editor, text, monkeypatch):
+    monkeypatch.setattr("limner.studio.project_editor.UNDO_STEPS", 3)
     from limner.studio.edits import Retext
 
-    now = workshop.create(text, format="markdown")
+    now = editor.create(text, format="markdown")
     for number in range(5):
-        now = workshop.edit(now.id, now.revision, Retext(kind="retext", text=f"Words {number}."))
-    stored = workshop.projects.read(now.id)
+        now = editor.edit(now.id, now.revision, Retext(kind="retext", text=f"Words {number}."))
+    stored = editor.projects.read(now.id)
     assert [one.revision for one in stored.states] == [4, 5, 6]
     assert len(stored.log) == 6
-    names = {one.suffix: [] for one in (workshop.projects.folder / now.id / "parts").iterdir()}
-    for one in (workshop.projects.folder / now.id / "parts").iterdir():
+    names = {one.suffix: [] for one in (editor.projects.folder / now.id / "parts").iterdir()}
+    for one in (editor.projects.folder / now.id / "parts").iterdir():
         names[one.suffix].append(one.name)
     assert {suffix: len(found) for suffix, found in names.items()} == {".txt": 3, ".json": 3}
     for _ in range(2):
-        now = workshop.undo(now.id, now.revision)
+        now = editor.undo(now.id, now.revision)
     assert now.text == "Words 2."
     assert not now.can_undo
 
@@ -443,7 +443,7 @@ def test_the_trash_gives_back_what_was_removed(guarded, project, studio):
     assert again.json()["type"] == "urn:limner:unknown-project"
     for wrong in ("..", "%2e%2e", project["id"], "x" * 16):
         assert guarded.post(f"/api/trash/{wrong}/restore").status_code in (404, 405)
-    (place,) = (studio.workshop.projects.folder / "trash").iterdir()
+    (place,) = (studio.editor.projects.folder / "trash").iterdir()
     (place / "project.json").write_text("{")
     (damaged,) = guarded.get("/api/trash").json()
     assert "damaged" in damaged["damaged"]
@@ -453,7 +453,7 @@ def test_the_trash_gives_back_what_was_removed(guarded, project, studio):
 def test_nothing_is_restored_over_a_project_that_is_there(guarded, project, studio):
     guarded.delete(f"/api/projects/{project['id']}")
     (item,) = guarded.get("/api/trash").json()
-    folder = studio.workshop.projects.folder
+    folder = studio.editor.projects.folder
     shutil.copytree(folder / "trash" / item["id"], folder / project["id"])
     refused = guarded.post(f"/api/trash/{item['id']}/restore")
     assert refused.status_code == 422
@@ -462,7 +462,7 @@ def test_nothing_is_restored_over_a_project_that_is_there(guarded, project, stud
 
 
 def test_a_flipped_bit_of_a_project_its_text_or_its_storyboard_is_found(project, studio):
-    projects = studio.workshop.projects
+    projects = studio.editor.projects
     folder = projects.folder / project["id"]
     draw = random.Random(0)
     files = [folder / "project.json", *sorted((folder / "parts").iterdir())]
@@ -481,7 +481,7 @@ def test_a_flipped_bit_of_a_project_its_text_or_its_storyboard_is_found(project,
 
 
 def test_verify_names_what_is_damaged_of_a_project(project, studio, capsys):
-    folder = studio.workshop.projects.folder / project["id"]
+    folder = studio.editor.projects.folder / project["id"]
 
     def told():
         status = limner(["verify", str(folder), "--json"])
@@ -495,7 +495,7 @@ def test_verify_names_what_is_damaged_of_a_project(project, studio, capsys):
         assert told() == (1, {str(one): "damaged" if one == file else "sound" for one in files})
         file.write_bytes(whole)
     (folder / "project.json").write_text(
-        studio.workshop.projects.read(project["id"]).model_dump_json()
+        studio.editor.projects.read(project["id"]).model_dump_json()
     )  # as an older version wrote it
     assert told()[1][str(folder / "project.json")] == "not checked"
 
@@ -506,6 +506,6 @@ def whole_of(projects, name):
 
 
 def test_every_file_of_projects_is_named_or_said_to_be_not_covered(project, studio):
-    studio.workshop.projects.remove(project["id"])
-    studio.workshop.create("A fox.\n\nA boat.", format="plain")
-    assert unnamed(studio.workshop.projects.folder) == []
+    studio.editor.projects.remove(project["id"])
+    studio.editor.create("A fox.\n\nA boat.", format="plain")
+    assert unnamed(studio.editor.projects.folder) == []

@@ -15,7 +15,7 @@ from limner.research.runs.run import Run
 from limner.store.library import PictureStore
 from limner.store.search import EncodedChannel, Evidence, Index
 from limner.studio.app import create_app
-from limner.studio.engine import Engine, made
+from limner.studio.engine import Engine, illustrate_story
 from limner.studio.routes import Studio
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
@@ -66,7 +66,7 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     run, story = Run.for_library(drawings_run), parse_story_report(TEXT, format="markdown").story
     name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
-    board = made(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
+    board = illustrate_story(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
     assert board.steps == engine.illustrator().board(story, relations=name).steps
     index = Index(PictureStore.open(library).gallery([MODEL]))
     deviations = replace(

@@ -19,10 +19,10 @@ from limner.studio.step_edits import (
     Reword,
     Split,
     TakePicture,
-    written,
+    as_revised_markdown,
 )
 from limner.text.read import parse_story_report
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 
 TEN = (
     "A fox looks out. It is cold.",
@@ -38,15 +38,13 @@ OPTIONS = BoardOptions(min_probability=0)
 
 
 @pytest.fixture
-def story(workshop):
-    return workshop.create(
-        "# A day\n\n" + "\n\n".join(TEN), format="markdown", by="paragraph", options=OPTIONS
-    )
+def story(editor):
+    return editor.create("# A day\n\n" + "\n\n".join(TEN), format="markdown", by="paragraph", options=OPTIONS)
 
 
 @pytest.fixture
-def act(workshop):
-    return lambda project, edit: workshop.edit(project.id, project.revision, edit)
+def act(editor):
+    return lambda project, edit: editor.edit(project.id, project.revision, edit)
 
 
 def texts(project):
@@ -57,10 +55,10 @@ def placed(step, position):
     return step.model_copy(update={"position": position})
 
 
-def others(workshop, project, step, count):
+def others(editor, project, step, count):
     """Pictures offered for a step that no step shows."""
     shown = {one.id for each in project.board.steps for one in each.pictures}
-    items = workshop.strip(project.id, step, 22).items
+    items = editor.strip(project.id, step, 22).items
     return [one.picture.id for one in items if one.picture.id not in shown][:count]
 
 
@@ -128,9 +126,9 @@ def frame(project, step, picture=None, **framing):
     )
 
 
-def test_a_step_shows_up_to_four_pictures_in_an_order_of_ones_own(workshop, story, act):
+def test_a_step_shows_up_to_four_pictures_in_an_order_of_ones_own(editor, story, act):
     first = story.board.shown[2]
-    added = others(workshop, story, 2, MOST_PICTURES)
+    added = others(editor, story, 2, MOST_PICTURES)
     now = story
     for picture in added[:3]:
         now = act(now, TakePicture(kind="add-picture", step=2, picture=picture))
@@ -156,8 +154,8 @@ def test_a_step_shows_up_to_four_pictures_in_an_order_of_ones_own(workshop, stor
         act(blank, TakePicture(kind="add-picture", step=3, picture=added[3]))
 
 
-def test_pictures_shown_beside_others_go_to_no_other_step(workshop, story, act):
-    (best,) = others(workshop, story, 5, 1)
+def test_pictures_shown_beside_others_go_to_no_other_step(editor, story, act):
+    (best,) = others(editor, story, 5, 1)
     held = act(story, TakePicture(kind="add-picture", step=0, picture=best))
     after = act(held, Reword(kind="reword", step=5, text="A kite flies over the sea."))
     assert best not in after.board.shown.values()
@@ -168,8 +166,8 @@ def test_pictures_shown_beside_others_go_to_no_other_step(workshop, story, act):
     assert after.bans == ()
 
 
-def test_swapped_steps_swap_all_they_show_and_a_ban_takes_it_everywhere(workshop, story, act):
-    (added,) = others(workshop, story, 2, 1)
+def test_swapped_steps_swap_all_they_show_and_a_ban_takes_it_everywhere(editor, story, act):
+    (added,) = others(editor, story, 2, 1)
     now = act(story, TakePicture(kind="add-picture", step=2, picture=added))
     now = act(now, frame(now, 2, added, alt="A thing"))
     swapped = act(now, Swap(kind="swap", a=2, b=5))
@@ -232,7 +230,7 @@ def test_the_text_as_a_whole_says_what_the_steps_say(story, act):
 def test_a_text_written_from_its_steps_is_read_as_these_steps(text):
     story = parse_story_report(text, format="markdown").story
     story = story.model_copy(update={"markdown": ""})
-    _, again, by = written(Revision(story), None)
+    _, again, by = as_revised_markdown(StoryRevision(story), None)
     found = parse_story_report(again, format="markdown", by=by).story
     assert [(one.title, one.text) for one in found.steps] == [(one.title, one.text) for one in story.steps]
     assert (found.title, found.author, found.language) == (story.title, story.author, story.language)
@@ -243,7 +241,7 @@ def test_a_text_written_from_its_steps_is_read_as_these_steps(text):
 KINDS = ("reword", "split", "merge", "insert", "remove", "move", "add", "take", "order", "frame", "lock")
 
 
-def some_edit(chance, workshop, project):
+def some_edit(chance, editor, project):
     """An edit that can be made there."""
     step = chance.randrange(len(project.steps))
     text, shown = project.board.story.steps[step].text, project.board.steps[step].pictures
@@ -260,7 +258,7 @@ def some_edit(chance, workshop, project):
     elif kind == "move":
         made = Move(kind="move", step=step, to=chance.randrange(last + 1))
     elif kind == "add" and 0 < len(shown) < MOST_PICTURES:
-        found = others(workshop, project, step, 3)
+        found = others(editor, project, step, 3)
         made = TakePicture(kind="add-picture", step=step, picture=chance.choice(found))
     elif kind == "take" and len(shown) > 1:
         made = TakePicture(kind="remove-picture", step=step, picture=chance.choice(ids))
@@ -295,11 +293,11 @@ def matched(before, after, edit):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_any_sequence_of_edits_keeps_every_other_step_and_is_undone_exactly(workshop, story, act, seed):
+def test_any_sequence_of_edits_keeps_every_other_step_and_is_undone_exactly(editor, story, act, seed):
     chance, seen = random.Random(seed), [story]
     for _ in range(12):
         before = seen[-1]
-        edit = some_edit(chance, workshop, before)
+        edit = some_edit(chance, editor, before)
         after = act(before, edit)
         pairs = matched(before.board.steps, after.board.steps, edit)
         assert len(after.board.steps) == len(after.board.story.steps) == len(after.steps)
@@ -309,10 +307,10 @@ def test_any_sequence_of_edits_keeps_every_other_step_and_is_undone_exactly(work
         seen.append(after)
     now = seen[-1]
     for due in reversed(seen[:-1]):
-        now = workshop.undo(now.id, now.revision)
+        now = editor.undo(now.id, now.revision)
         assert (now.text, now.board, now.steps) == (due.text, due.board, due.steps)
     for due in seen[1:]:
-        now = workshop.redo(now.id, now.revision)
+        now = editor.redo(now.id, now.revision)
         assert (now.text, now.board, now.steps) == (due.text, due.board, due.steps)
 
 
@@ -358,7 +356,7 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(guarded, project, ed
     assert guarded.get(f"/api/projects/{project['id']}").json()["revision"] == project["revision"]
 
 
-def test_pictures_whose_files_are_gone_are_left_out_one_by_one(workshop, story):
+def test_pictures_whose_files_are_gone_are_left_out_one_by_one(editor, story):
     one, other = (story.board.steps[step].picture for step in (0, 1))
     gone = other.model_copy(update={"id": "0" * 64, "paths": ("/gone/away.jpg",)})
     first = story.board.steps[0].model_copy(update={"more": (gone, other)})
@@ -371,5 +369,5 @@ def test_pictures_whose_files_are_gone_are_left_out_one_by_one(workshop, story):
     assert left.steps[0].pictures == (one, other)
     assert left.steps[1].pictures == (one,)
     assert len(lines) == 2
-    state = workshop.projects.read(story.id)
+    state = editor.projects.read(story.id)
     assert shown(state, story.text, board).missing == (0, 1)

@@ -111,7 +111,7 @@ def test_a_client_that_has_gone_ends_the_reading_of_its_text(studio, started, pa
     }
     asyncio.run(Guarded(create_app(studio), Guard(port=8420))(scope, receive, send))
     assert [one.returncode for one in started] == [-signal.SIGKILL]
-    assert not studio.workshop.projects.folder.exists()
+    assert not studio.editor.projects.folder.exists()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 from limner.match.calibration import Calibration
-from limner.match.illustrate import decide, weigh
+from limner.match.illustrate import choose_pictures, score_board
 from limner.records import Caption, Picture, Step, Story
 from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery, Space
@@ -57,7 +57,7 @@ def picture(name, group=None, caption=None, labels=()):
     )
 
 
-class Shelf:
+class Records:
     """Pictures by id, as a library would hand them out; remembers what it was asked."""
 
     def __init__(self, pictures):
@@ -124,7 +124,7 @@ def two_worlds():
     )
     texts = ["The kites are flying.", "We walk to the beach.", "A boat!"]
     encoder = TableEncoder(dict(zip(texts, np.eye(3), strict=True)))
-    return story_of(texts), gallery, [Channel("captions", encoder, "captions", COSINE)], Shelf(pictures)
+    return story_of(texts), gallery, [Channel("captions", encoder, "captions", COSINE)], Records(pictures)
 
 
 def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None, fitting=0.7):
@@ -153,9 +153,9 @@ def random_board(rng, *, steps=5, pictures=20, dim=8, captioned=0.5, groups=None
         for name, own in asked.items()
     ]
     gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
-    return story_of(texts), gallery, channels, Shelf(records)
+    return story_of(texts), gallery, channels, Records(records)
 
 
-def choose_pictures(story, gallery, channels, pictures, options=None, *, library="", **more):
-    """A board of pictures, weighed and decided at once."""
-    return decide(weigh(story, gallery, channels, options, **more), pictures, library=library)
+def chosen_board(story, gallery, channels, pictures, options=None, *, library="", **more):
+    """A board of pictures, scored and chosen at once."""
+    return choose_pictures(score_board(story, gallery, channels, options, **more), pictures, library=library)

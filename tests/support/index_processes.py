@@ -29,7 +29,9 @@ def processes():
     """Start both, and end them."""
     server = multiprocessing.get_context("forkserver")
     # Once for both; not the database, whose threads would not be in the forked processes.
-    server.set_forkserver_preload(["limner.cli.index", "limner.encoders.colour", "limner.match.equipment"])
+    server.set_forkserver_preload(
+        ["limner.cli.index", "limner.encoders.colour", "limner.match.encoder_setup"]
+    )
     events = server.Event(), server.Event()
     with ProcessPoolExecutor(2, server, _prepare, (server.Barrier(2), *events)) as pool:
         yield Processes(pool, *events)

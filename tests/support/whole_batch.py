@@ -99,7 +99,7 @@ def corpus_for(name, folder):
         ]
         if processes.rank() == 0 and not (folder / "graphs.jsonl").exists():
             write_graphs(folder / "graphs.jsonl", shown)
-        processes.gather()
+        processes.barrier()
     relations = data.relations if own == "cmcm" else ()
     return corpus_of(PairSet("made", relations, tuple(pairs)), ArrayRows(ids, values))
 

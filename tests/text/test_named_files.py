@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from limner.text.document import MISSING, NO_FOLDER, OUTSIDE, WEB, anywhere
+from limner.text.document import MISSING, NO_FOLDER, OUTSIDE, WEB, allow_any_file
 from limner.text.read import parse_story_report, read_story_report
 
 
@@ -44,8 +44,8 @@ def test_files_outside_it_are_not_whatever_the_way_to_them(home, target):
     target = target.format(up=home.parent)
     found = named(home, target)
     assert (found.path, found.problem) == (None, OUTSIDE)
-    assert named(home, target, elsewhere=anywhere).path == str(home.parent / "private.jpg")
-    assert named(home, target, elsewhere=lambda _: Path("/library/same.jpg")).path == "/library/same.jpg"
+    assert named(home, target, file_policy=allow_any_file).path == str(home.parent / "private.jpg")
+    assert named(home, target, file_policy=lambda _: Path("/library/same.jpg")).path == "/library/same.jpg"
 
 
 def test_a_folder_reached_by_a_link_is_the_texts_own(home):

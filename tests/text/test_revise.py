@@ -4,7 +4,7 @@ import pytest
 
 from limner.errors import DataError
 from limner.text.read import parse_story_report
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 
 RECIPE = """# Cake
 
@@ -46,13 +46,13 @@ def between(story):
 
 
 def test_untouched_it_is_the_story(recipe):
-    assert Revision(recipe).story == recipe
+    assert StoryRevision(recipe).story == recipe
     headed = read("# T\n\nHello.\n\n### One\n\nFirst words.\n\n### Two\n\nOther words.\n")
-    assert Revision(headed).story == headed
+    assert StoryRevision(headed).story == headed
 
 
 def test_a_new_step_is_of_its_group_and_the_numbers_count_on(recipe):
-    revision = Revision(recipe)
+    revision = StoryRevision(recipe)
     revision.insert(1, "Add salt.", after=True)
     revision.insert(0, "Wash hands.")
     assert texts(revision) == [
@@ -71,7 +71,7 @@ def test_a_new_step_is_of_its_group_and_the_numbers_count_on(recipe):
 
 
 def test_markup_outside_the_change_stays(recipe):
-    revision = Revision(recipe)
+    revision = StoryRevision(recipe)
     revision.reword(0, "Whisk eggs very well. Then rest.")
     (part,) = revision.steps[0].step.parts
     assert [(part.text[m.start : m.end], m.kind) for m in part.marks] == [("eggs", "strong")]
@@ -84,7 +84,7 @@ def test_markup_outside_the_change_stays(recipe):
 
 
 def test_other_signs_are_no_other_words(recipe):
-    revision = Revision(recipe)
+    revision = StoryRevision(recipe)
     revision.reword(2, "BAKE!", "Method")
     assert not revision.steps[2].changed
     revision.reword(2, "Bake it.")
@@ -92,7 +92,7 @@ def test_other_signs_are_no_other_words(recipe):
 
 
 def test_split_and_merge_undo_each_other(recipe):
-    revision = Revision(recipe)
+    revision = StoryRevision(recipe)
     revision.split(0, 17)
     assert texts(revision)[:2] == ["Whisk eggs well.", "Then rest."]
     assert numbers(revision) == [1, 2, 3, 4]
@@ -103,19 +103,19 @@ def test_split_and_merge_undo_each_other(recipe):
 
 
 def test_merged_steps_keep_all_their_words_and_markup(recipe):
-    revision = Revision(recipe)
+    revision = StoryRevision(recipe)
     revision.merge(0)
     step = revision.steps[0].step
     assert step.text == "Whisk eggs well. Then rest. Add milk."
     found = {step.parts[0].text[m.start : m.end] for m in step.parts[0].marks}
     assert found == {"eggs", "milk"}
     headed = read("### One\n\nFirst words.\n\n### Two\n\nOther words.\n", "heading")
-    revision = Revision(headed)
+    revision = StoryRevision(headed)
     revision.merge(0)
     assert texts(revision) == ["First words.\n\nTwo\n\nOther words."]
     assert [part.text for part in revision.story.between] == ["One"]
     chinese = read("打蛋。\n\n加奶。\n", "paragraph")
-    revision = Revision(chinese)
+    revision = StoryRevision(chinese)
     revision.merge(0)
     assert texts(revision) == ["打蛋。加奶。"]
 
@@ -124,7 +124,7 @@ def test_a_step_moves_with_its_own_heading_and_not_with_that_of_its_group():
     headed = read(
         "# T\n\nHello.\n\n### One\n\nFirst words.\n\n### Two\n\nOther words.\n\n### End\n\nLast.\n", "heading"
     )
-    revision = Revision(headed)
+    revision = StoryRevision(headed)
     place = texts(revision).index("First words.")
     revision.move(place, place + 1)
     story = revision.story
@@ -140,7 +140,7 @@ def test_numbers_in_titles_count_on():
     story = read(
         "## Step 1: Dig\n\nDig a hole.\n\n## Step 2: Plant\n\nPut it in.\n\n## Step 3: Water\n\nPour.\n"
     )
-    revision = Revision(story)
+    revision = StoryRevision(story)
     revision.move(2, 0)
     assert [one.step.title for one in revision.steps] == ["Step 1: Water", "Step 2: Dig", "Step 3: Plant"]
     revision.remove(1)
@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused_in_a_line(recipe):
         (lambda one: one.move(0, 3), "no place 3"),
     ):
         with pytest.raises(DataError, match=words):
-            act(Revision(recipe))
-    only = Revision(read("One.\n"))
+            act(StoryRevision(recipe))
+    only = StoryRevision(read("One.\n"))
     with pytest.raises(DataError, match="only step"):
         only.remove(0)

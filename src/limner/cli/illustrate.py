@@ -24,7 +24,7 @@ from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
 from limner.records import Board, Segmentation, Show, Story
-from limner.text.document import Elsewhere
+from limner.text.document import FilePolicy
 from limner.text.read import Format, Reading, read_story_report, read_story_stream
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def illustrate(
     metric: Annotated[Path | None, MORE] = None,
     weights: Annotated[Many, MORE] = (),
     device: Annotated[str, MORE] = "auto",
-    min_score: Annotated[float | None, MORE, Parameter(validator=validators.Number(gte=0, lt=1))] = None,
+    min_probability: Annotated[
+        float | None, MORE, Parameter(validator=validators.Number(gte=0, lt=1))
+    ] = None,
     rewrite: Annotated[str | None, MORE] = None,
     endpoint: Annotated[str | None, MORE] = None,
     allow_remote: Annotated[Flag, MORE] = False,
@@ -128,7 +130,7 @@ def illustrate(
         Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
     device
         Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
-    min_score
+    min_probability
         Probability below which a step stays blank, from 0 (never blank) to 1. Use it instead of --show.
     rewrite
         Name of a language model on your own server. It describes in one sentence a picture for each step,
@@ -177,7 +179,7 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = _pins(pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.library import Library, elsewhere
+    from limner.library import Library, file_policy_of
     from limner.store.library import spaces_of
 
     if sources:
@@ -187,7 +189,7 @@ def illustrate(
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.remember()
-    allowed = elsewhere(opened.store, allowed=allow_outside)
+    allowed = file_policy_of(opened.store, allowed=allow_outside)
     boards: list[Board] = []
 
     def one(text: Path, target: Path) -> None:
@@ -199,7 +201,7 @@ def illustrate(
             pins=pins,
             bans=ban,
             show=show,
-            min_probability=min_score,
+            min_probability=min_probability,
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
             keep=earlier,
@@ -431,11 +433,11 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
     return targets
 
 
-def _read(text: Path, by: Segmentation | None, kind: Format | None, elsewhere: Elsewhere) -> Reading:
+def _read(text: Path, by: Segmentation | None, kind: Format | None, file_policy: FilePolicy) -> Reading:
     """Read a text file, or standard input."""
     if text == STANDARD:
         return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
-    return read_story_report(text, by=by, format=kind, elsewhere=elsewhere)
+    return read_story_report(text, by=by, format=kind, file_policy=file_policy)
 
 
 def _pins(words: Sequence[str]) -> dict[int, str]:

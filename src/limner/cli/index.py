@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Literal
 
-from limner.cli.main import Flag, Many, asked, emit_report, say
+from limner.cli.main import Flag, Many, confirm, emit_report, say
 from limner.devices import Engine, Precision
 from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.progress import RESUME, IndexProgress
@@ -161,7 +161,7 @@ def _ask_to_forget(missing: "tuple[MissingFolder, ...]", library: "Library", *, 
         told: whether the message that they are kept has been printed.
     """
     for folder in missing:
-        if asked(f"Forget {counted(folder.missing, 'picture')} of {folder.path}?"):
+        if confirm(f"Forget {counted(folder.missing, 'picture')} of {folder.path}?"):
             say(f"{counted(library.forget(folder.path), 'file')} of {folder.path} forgotten")
         elif not told:
             say(str(folder))

@@ -57,7 +57,7 @@ def say(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 
-def asked(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Ask a yes-or-no question; without a terminal the answer is no."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
@@ -100,7 +100,7 @@ def emit_report(value: object, lines: Iterable[str], *, as_json: bool) -> None:
         emit("\n".join(lines))
 
 
-def deliver(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
+def print_or_write(text: str, to: Path | None, what: str, *, private: bool = False) -> None:
     """Print a text on stdout, or write it to a file and print a line that describes it.
 
     Args:

@@ -55,7 +55,7 @@ def search(
     after: str | None = None,
     before: str | None = None,
     orientation: Shape | None = None,
-    min_score: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=1))] = None,
+    min_probability: Annotated[float | None, Parameter(validator=validators.Number(gte=0, lte=1))] = None,
     channel: Many = (),
     model: Path | None = None,
     weights: Many = (),
@@ -92,7 +92,7 @@ def search(
         Only pictures taken on this day or earlier.
     orientation
         Only landscape, portrait or square pictures.
-    min_score
+    min_probability
         Leave out pictures with a probability below this, from 0 to 1.
     channel
         Channel to use: captions, base, labels or clip. Repeatable. Default: all that the library has.
@@ -122,7 +122,7 @@ def search(
         after=after,
         before=before,
         orientation=orientation,
-        min_probability=min_score,
+        min_probability=min_probability,
         model=model,
         channels=channel,
     )

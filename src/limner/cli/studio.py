@@ -70,13 +70,13 @@ def studio(
     browser
         Open the studio in the browser.
     """
-    from limner.store.library import library_to_ask, remember
+    from limner.store.library import library_to_search, remember_last_library
     from limner.studio.app import serve_studio
 
-    place = library_to_ask(library, say, make=True)
+    place = library_to_search(library, say, make=True)
 
     def ready(address: str) -> None:
-        remember(place)
+        remember_last_library(place)
         emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
         if no_token:
             say("No token is required: everyone who can log in to this machine can use the studio.")

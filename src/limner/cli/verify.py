@@ -62,9 +62,9 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         Print the result as JSON.
     """
     if not folders:
-        from limner.store.library import library_to_ask
+        from limner.store.library import library_to_search
 
-        folders = (library_to_ask(note=say),)
+        folders = (library_to_search(note=say),)
     for folder in folders:
         on_this_machine(folder, "object stores check their own data")
     asked = VerifyOptions(repair=repair, votes=votes)

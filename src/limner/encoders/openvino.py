@@ -233,7 +233,7 @@ def compiled(network: nn.Module, side_px: int, precision: Precision) -> Callable
     return _ready(_converted(network, side_px), openvino().Core(), precision)
 
 
-class Quickest:
+class SwitchingRunner:
     """Runner of a network on a CPU: torch first, and OpenVINO after many pictures."""
 
     def __init__(

@@ -468,7 +468,7 @@ class PixelEncoder:
             device: torch device.
             engine: engine that computes pooled features on a CPU.
         """
-        from limner.encoders.openvino import Quickest
+        from limner.encoders.openvino import SwitchingRunner
 
         self.name = name
         self._precision, self._device = precision, device
@@ -479,7 +479,7 @@ class PixelEncoder:
         self.spaces = {"visual": backbone.width} | ({"labels": conse.dim} if conse else {})
         self.side_px = SIDE_PX
         self.fingerprint = hashlib.sha256(settings.encode()).hexdigest()
-        self._pooled = Quickest(
+        self._pooled = SwitchingRunner(
             name,
             SIDE_PX,
             precision,

@@ -24,7 +24,7 @@ ROWS = 16_384
 _BLOCK = 512
 
 
-class _Cached:
+class _CachedEncoder:
     """Base of caches, with the properties of the encoder."""
 
     def __init__(self, encoder: TextEncoder) -> None:
@@ -46,7 +46,7 @@ class _Cached:
         return self._encoder.dim
 
 
-class Turns:
+class FairLock:
     """Fair lock, which goes to the thread that has waited longest, so that long texts do not block others."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Turns:
                 self._queue[0].release()
 
 
-class RecentTexts(_Cached):
+class RecentTextCache(_CachedEncoder):
     """Caches the vectors of the last portions of text in memory; thread-safe.
 
     If a portion is requested again with a few texts changed, only these are encoded. Up to `ROWS` vectors and
@@ -93,7 +93,7 @@ class RecentTexts(_Cached):
         """
         super().__init__(encoder)
         self._recent: dict[bytes, tuple[tuple[str, ...], FloatArray]] = {}
-        self._lock, self._turns, self._together = threading.Lock(), Turns(), together
+        self._lock, self._turns, self._together = threading.Lock(), FairLock(), together
 
     def encode_text(self, texts: Sequence[str]) -> FloatArray:
         """Encode N texts as (N, D) float32 rows of unit length, which must not be changed."""
@@ -136,7 +136,7 @@ class RecentTexts(_Cached):
                 del self._recent[next(iter(self._recent))]
 
 
-class KeptTexts(_Cached):
+class ValidationTextCache(_CachedEncoder):
     """Caches the vectors of texts that are requested every epoch, those of validation, in memory.
 
     They are cached in the portions in which they are requested, because the last bits of a vector depend on
@@ -167,7 +167,7 @@ class KeptTexts(_Cached):
         return rows
 
 
-class StoredTexts(_Cached):
+class TextCacheFile(_CachedEncoder):
     """Stores the vectors of all texts in a file, so that a resumed run need not compute them again."""
 
     def __init__(self, encoder: TextEncoder, folder: Path) -> None:

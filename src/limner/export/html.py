@@ -108,7 +108,7 @@ LONG_WORDS = 110
 
 
 @dataclass(frozen=True)
-class Plate:
+class PageFigure:
     """A picture as shown.
 
     Attributes:
@@ -268,9 +268,11 @@ def _takes_initial(leaf: Leaf) -> bool:
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 
 
-def _plate(shown: ShownPicture, where: str, area_px: int | None) -> Plate:
+def _plate(shown: ShownPicture, where: str, area_px: int | None) -> PageFigure:
     copy = shrink(shown.picture, where, area_px=area_px, crop=shown.crop)
     aspect = copy.width_px / copy.height_px
     width = min(copy.width_px * ENLARGED, SHOWN_WIDTH_PX, SHOWN_HEIGHT_PX * aspect)
     shape = "wide" if aspect >= 1.9 else "tall" if aspect <= 0.72 else "even"
-    return Plate(copy, max(1, round(width)), max(1, round(width / aspect)), shape, shown.alt, shown.caption)
+    return PageFigure(
+        copy, max(1, round(width)), max(1, round(width / aspect)), shape, shown.alt, shown.caption
+    )

@@ -48,7 +48,7 @@ from limner.text.dialects import without_front
 from limner.text.document import MISSING, is_web, resolve_picture
 from limner.text.markdown import FOLDER, NAME, Layout, layout_of, read_markdown, with_inserted
 from limner.text.read import parse_story_report, take_title
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 
 OWN = "text"
 """Prefix of the name of a copy of the text's own picture, which limner did not insert."""
@@ -397,7 +397,7 @@ def without_pictures(story: Story) -> Story:
     return story.model_copy(update={"steps": steps, "between": tuple(between)})
 
 
-def revised_source(revision: Revision) -> str | None:
+def revised_source(revision: StoryRevision) -> str | None:
     """The author's Markdown with changed steps rewritten, each in its own lines.
 
     Args:

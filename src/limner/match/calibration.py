@@ -82,11 +82,11 @@ class Calibration(Record):
         temperature: temperature of the softmax that a channel of pixels was trained with, by channel.
         spread: trust of such a channel if the cosines' deviation is one temperature; grows with the square.
         prior: trust of every other channel of pixels.
-        evidence: weights of the features of `limner.match.chances.evidence_features`.
+        evidence: weights of the features of `limner.match.probabilities.evidence_features`.
         sharpness, none, doubt: parameters of the shares of the steps' candidates, and of the doubt by which
             agreement is scaled.
-        agreement: weights of the features of `limner.match.chances.agreement_features`.
-        chance: weights of the features of `limner.match.chances.chance_features`.
+        agreement: weights of the features of `limner.match.probabilities.agreement_features`.
+        chance: weights of the features of `limner.match.probabilities.probability_features`.
         thresholds: threshold of a blank by value of the option `show`; ``always`` has none.
         pin: evidence of a fixed picture for others.
         provenance: data that it was fitted on, with the results.

@@ -38,7 +38,7 @@ those of a step, else `FEW`."""
 
 
 @dataclass(frozen=True)
-class Readings:
+class QueryTexts:
     """The texts that are compared with pictures, by step.
 
     Attributes:
@@ -61,7 +61,7 @@ class Readings:
         title: str = "",
         languages: Sequence[str] | None = None,
         written: Sequence[str] = (),
-    ) -> Readings:
+    ) -> QueryTexts:
         """Split steps, with the names of their cast replaced, into the texts that are compared."""
         titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
         return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
@@ -83,7 +83,7 @@ class Readings:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EncodedSteps:
     """The steps as encoded by one channel.
 
     Attributes:
@@ -100,7 +100,7 @@ class Asked:
     titled: FloatArray | None
 
     @classmethod
-    def by(cls, channel: Channel, readings: Readings) -> Asked:
+    def by(cls, channel: Channel, readings: QueryTexts) -> EncodedSteps:
         """Encode a text for a channel."""
         steps, dim = len(readings.parts), channel.encoder.dim
         none = np.zeros((0, dim), np.float32)
@@ -134,7 +134,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Compared:
+class ChannelSimilarity:
     """Similarity of the candidates in a channel, (S, K) each.
 
     Attributes:
@@ -153,7 +153,7 @@ class Compared:
     trust: Float64Array
 
     @classmethod
-    def absent(cls, shape: tuple[int, ...]) -> Compared:
+    def absent(cls, shape: tuple[int, ...]) -> ChannelSimilarity:
         """Values for a channel that no picture has."""
         return cls(np.zeros(shape, dtype=bool), *(np.zeros(shape) for _ in range(4)))
 
@@ -162,9 +162,9 @@ class Compared:
         """All of them, in order."""
         return self.present, self.cosine, self.z, self.titled, self.trust
 
-    def filled(self, other: Compared) -> Compared:
+    def filled(self, other: ChannelSimilarity) -> ChannelSimilarity:
         """Values of this channel, and of another one for pictures that lack it."""
-        return Compared(
+        return ChannelSimilarity(
             self.present | other.present,
             np.where(self.present, self.cosine, other.cosine),
             np.where(self.present, self.z, other.z),
@@ -193,7 +193,7 @@ class Pool:
     groups: IntArray
     items: IntArray
     there: BoolArray
-    channels: dict[str, Compared]
+    channels: dict[str, ChannelSimilarity]
     available: int
     found: BoolArray
 
@@ -205,7 +205,7 @@ class Pool:
 
 def pool_of(
     index: Index,
-    asked: Sequence[Asked],
+    asked: Sequence[EncodedSteps],
     calibration: Calibration,
     *,
     count: int,
@@ -283,19 +283,19 @@ def _sorted(parts: Sequence[IntArray]) -> IntArray:
 
 def _compared(  # noqa: PLR0917
     index: Index,
-    asked: Asked,
+    asked: EncodedSteps,
     calibration: Calibration,
     rows: IntArray,
     items: IntArray,
     there: BoolArray,
     cells: tuple[IntArray, ...] | None = None,
-) -> Compared:
+) -> ChannelSimilarity:
     """A channel's cosines with the candidates of every step; with cells, steps and columns, only these."""
     space = index.gallery.space(asked.space)
     vectors = space.vectors(rows)
     if cells is not None:
         if not len(cells[0]):
-            return Compared.absent(items.shape)
+            return ChannelSimilarity.absent(items.shape)
         there = np.zeros_like(there)
         there[cells] = True
     present = there & np.asarray(space.present)[rows][items] & asked.reads[:, None]
@@ -319,7 +319,7 @@ def _compared(  # noqa: PLR0917
         moments = space.moments.of_cosines(asked.titled)
         raised = _standard(titled, *calibration.steadied(asked.name, *moments, space.held)) - z
     trust = np.broadcast_to(calibration.trust(asked.name, std)[:, None], items.shape)
-    return Compared(present, *(np.where(present, one, 0.0) for one in (cosine, z, raised, trust)))
+    return ChannelSimilarity(present, *(np.where(present, one, 0.0) for one in (cosine, z, raised, trust)))
 
 
 def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Float64Array:
@@ -328,7 +328,7 @@ def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Fl
     return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
 
 
-class Resemblance:
+class ExpectedSimilarity:
     """Similarity of candidates to the pictures that the other steps are expected to show, in one space.
 
     With shares p of the candidates i of each step, W_ti = Σ over steps t′ ≠ t of p_t′i, and Z_ij the mean of
@@ -362,7 +362,7 @@ class Resemblance:
         """(C, D) the vectors in the precision in which they are added."""
         return self._vectors.astype(np.float64)
 
-    def over(self, pool: Pool) -> Resemblance:
+    def over(self, pool: Pool) -> ExpectedSimilarity:
         """The same for other steps, or other candidates of each, if the pictures are the same in all."""
         found = copy(self)
         found._pool = pool

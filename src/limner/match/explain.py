@@ -16,7 +16,7 @@ from limner.language import ENGLISH, matched, stem, words
 from limner.match.board import BLANK
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.cast import Cast
-from limner.match.chances import OCR
+from limner.match.probabilities import OCR
 from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, percent
 
 if TYPE_CHECKING:

@@ -20,26 +20,26 @@ from limner.match.board import BLANK, assign
 from limner.match.calibration import Calibration, Pin, load
 from limner.match.candidates import (
     RELATION,
-    Asked,
-    Compared,
+    ChannelSimilarity,
+    EncodedSteps,
+    ExpectedSimilarity,
     Float64Array,
     IntArray,
     Pool,
-    Readings,
-    Resemblance,
+    QueryTexts,
     pool_of,
 )
 from limner.match.cast import Cast, cast_of
-from limner.match.chances import agreement, chances, doubt, evidence, log_sum_exp
 from limner.match.explain import Considered, Written, explain, no_words
+from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, probabilities
 from limner.progress import Progress
 from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Story, limner_version
 from limner.store.catalogue import BoolArray
-from limner.store.search import COSINE, Channel, Index, Likeness
+from limner.store.search import COSINE, Channel, Index, SimilarityQuery
 from limner.store.vectors import Gallery
 
 if TYPE_CHECKING:
-    from limner.store.beyond import Approximate
+    from limner.store.approximate import ApproximateIndex
 
 CANDIDATES = 200
 """Default number of candidates per step and channel."""
@@ -95,9 +95,9 @@ def step_texts(story: Story) -> list[str]:
     return found
 
 
-def readings_of(
+def query_texts(
     story: Story, languages: Sequence[str] | None = None, rewritten: Sequence[str] = ()
-) -> tuple[Cast, Readings]:
+) -> tuple[Cast, QueryTexts]:
     """Find the cast of a story and the texts of its steps that are compared with pictures.
 
     Args:
@@ -110,24 +110,24 @@ def readings_of(
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
     cast = cast_of([text for text, one in zip(texts, english, strict=True) if one], story.title)
     spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
-    readings = Readings.of(spelled, story.title, languages, texts)
+    readings = QueryTexts.of(spelled, story.title, languages, texts)
     if any(rewritten):
         parts = [[*own, more] if more else own for own, more in zip(readings.parts, rewritten, strict=True)]
         written = [f"{own} {more}".strip() for own, more in zip(texts, rewritten, strict=True)]
-        readings = Readings(parts, readings.titled, languages, written)
+        readings = QueryTexts(parts, readings.titled, languages, written)
     return cast, readings
 
 
 @dataclass(frozen=True)
-class Weighed:
+class BoardScores:
     """Scores of the candidates of every step of a text, before the choice; S steps, K candidates.
 
     Attributes:
         story: the text.
-        cast, words: see `readings_of`.
+        cast, words: see `query_texts`.
         index: index of the pictures.
         calibration: the calibration.
-        calibrated: see `weigh`.
+        calibrated: see `score_board`.
         options: options, of which pins, bans and candidates count here.
         given: picture that the text shows, by index of the step, from 0.
         wanted: fixed picture, or None for a blank, by index of the step, from 0.
@@ -151,7 +151,7 @@ class Weighed:
 
     story: Story
     cast: Cast
-    words: Readings
+    words: QueryTexts
     index: Index
     calibration: Calibration
     calibrated: bool
@@ -160,7 +160,7 @@ class Weighed:
     wanted: Mapping[int, str | None]
     fixed: Mapping[int, int]
     staying: frozenset[int]
-    asked: Sequence[Asked]
+    asked: Sequence[EncodedSteps]
     looks: str | None
     nearby: Collection[int]
     beside: Collection[int]
@@ -173,9 +173,9 @@ class Weighed:
     freely: Float64Array
     alone: Float64Array
     odds: Float64Array
-    likes: Mapping[str, Resemblance]
+    likes: Mapping[str, ExpectedSimilarity]
 
-    def answers(self, words: Readings, options: BoardOptions) -> bool:
+    def answers(self, words: QueryTexts, options: BoardOptions) -> bool:
         """Whether these candidates are valid for given words and options, regardless of fixed pictures."""
         same = self.options.bans == options.bans and self.options.candidates == options.candidates
         return self.words is words and same
@@ -187,7 +187,7 @@ class Weighed:
         return int(found[0]) if len(found) else BLANK
 
     def serves(
-        self, words: Readings, options: BoardOptions, shown: Mapping[int, str | None], step: int
+        self, words: QueryTexts, options: BoardOptions, shown: Mapping[int, str | None], step: int
     ) -> bool:
         """Whether the candidates of a step can be computed from this, with all other steps unchanged.
 
@@ -202,9 +202,9 @@ class Weighed:
         )
 
 
-def weigh(
+def score_board(
     story: Story,
-    gallery: Gallery | Index | Approximate,
+    gallery: Gallery | Index | ApproximateIndex,
     channels: Sequence[Channel],
     options: BoardOptions | None = None,
     *,
@@ -212,12 +212,12 @@ def weigh(
     compared: str = SPACES["looks"],
     given: Mapping[int, str] | None = None,
     held: Mapping[int, str | None] | None = None,
-    readings: tuple[Cast, Readings] | None = None,
+    readings: tuple[Cast, QueryTexts] | None = None,
     calibrated: bool = True,
-    known: Weighed | None = None,
+    known: BoardScores | None = None,
     progress: Progress | None = None,
-) -> Weighed:
-    """Score the pictures for the steps, for `decide` and `offers`.
+) -> BoardScores:
+    """Score the pictures for the steps, for `choose_pictures` and `step_candidates`.
 
     Args:
         story: the text.
@@ -231,7 +231,7 @@ def weigh(
         held: picture id, or None for a blank, by index of the step, of steps that stay while the others are
             chosen; unlike a pin, it does not influence others, and is explained as if chosen. A pin has
             priority.
-        readings: see `readings_of`; None computes them. A step that no channel can read is left blank, unless
+        readings: see `query_texts`; None computes them. A step that no channel can read is left blank, unless
             pictures are fixed at other steps; a step of only symbols, such as emoji, always.
         calibrated: whether probabilities are valid for the channels; if not, none is stated and no step is
             left blank.
@@ -245,10 +245,14 @@ def weigh(
     progress = progress or Progress()
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
-    cast, words = readings or readings_of(story)
+    cast, words = readings or query_texts(story)
     given, held = given or {}, _staying(words, given or {}, held or {}, options)
     again = known is not None and known.answers(words, options)
-    asked = known.asked if known is not None and again else [Asked.by(channel, words) for channel in channels]
+    asked = (
+        known.asked
+        if known is not None and again
+        else [EncodedSteps.by(channel, words) for channel in channels]
+    )
     asked = [one for one in asked if one.reads.any()] or asked
     index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
     progress.advance(0)
@@ -262,7 +266,7 @@ def weigh(
     spaces = {
         name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
     }
-    nearby = set(alike(index, guides, spaces.get("looks"), options.candidates, barred))
+    nearby = set(most_similar_rows(index, guides, spaces.get("looks"), options.candidates, barred))
     extra = {*shown.values(), *nearby}
     beside = sorted(extra.union(banned.tolist()))
     pool = pool_of(
@@ -292,7 +296,7 @@ def weigh(
         alone[pool.found] = known.alone[known.pool.found]
     else:
         freely = agreement(pool, found, calibration, likes)
-        alone = chances(pool, found, freely, calibration)
+        alone = probabilities(pool, found, freely, calibration)
     progress.advance(0)
     # A picture without vectors counts where it is shown, and next to fixed pictures to which it may be
     # similar.
@@ -302,7 +306,7 @@ def weigh(
     sure = {step: column for step, column in columns.items() if step not in staying}
     odds = agreement(pool, own, calibration, likes, sure) if beside else freely
     progress.advance(0)
-    return Weighed(
+    return BoardScores(
         story=story,
         cast=cast,
         words=words,
@@ -331,16 +335,18 @@ def weigh(
     )
 
 
-def _resemblances(pool: Pool, spaces: Mapping[str, str], known: Weighed | None) -> dict[str, Resemblance]:
+def _resemblances(
+    pool: Pool, spaces: Mapping[str, str], known: BoardScores | None
+) -> dict[str, ExpectedSimilarity]:
     """Similarities of the candidates by space, reused from earlier scores if the pictures are the same."""
     same = known is not None and known.pool.gallery is pool.gallery and known.looks == spaces.get("looks")
     if known is not None and same and known.likes and np.array_equal(known.pool.rows, pool.rows):
         return {name: one.over(pool) for name, one in known.likes.items()}
-    return {name: Resemblance(pool, space) for name, space in spaces.items()}
+    return {name: ExpectedSimilarity(pool, space) for name, space in spaces.items()}
 
 
-def decide(
-    weighed: Weighed,
+def choose_pictures(
+    scored: BoardScores,
     pictures: Pictures,
     *,
     library: str = "",
@@ -350,73 +356,73 @@ def decide(
     """Choose a picture for every step by the scores, with reasons.
 
     Args:
-        weighed: scores of the pictures.
+        scored: scores of the pictures.
         pictures: function from ids to records in the same order, called for the pictures of the board.
         library: name of the library, stored in the board.
         written: function from ids to the text in those pictures that show any.
         as_it_is: steps of the earlier storyboard that keep their explanation, by index.
     """
-    options, calibration, pool, own = weighed.options, weighed.calibration, weighed.pool, weighed.own
-    whole, pinned, chance = _worth(weighed, weighed.fixed)
+    options, calibration, pool, own = scored.options, scored.calibration, scored.pool, scored.own
+    whole, pinned, chance = _worth(scored, scored.fixed)
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
-    limit = _limit(options, calibration, weighed.alone[weighed.words.worded]) if weighed.calibrated else 0.0
+    limit = _limit(options, calibration, scored.alone[scored.words.worded]) if scored.calibrated else 0.0
     groups = pool.groups[pool.items]
-    chosen = _assigned(worth, chance >= limit, groups, weighed.fixed, allow_repeats=options.allow_repeats)
+    chosen = _assigned(worth, chance >= limit, groups, scored.fixed, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
-    if len(weighed.banned):
-        could = weighed.could
-        would = chances(pool, could, agreement(pool, could, calibration, weighed.likes), calibration)
-        banned_cells = np.isin(pool.rows, weighed.banned)[pool.items] & pool.there
+    if len(scored.banned):
+        could = scored.could
+        would = probabilities(pool, could, agreement(pool, could, calibration, scored.likes), calibration)
+        banned_cells = np.isin(pool.rows, scored.banned)[pool.items] & pool.there
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
-        texts=step_texts(weighed.story),
-        worded=weighed.words.worded,
-        cast=weighed.cast,
-        ids=weighed.index.gallery.ids,
+        texts=step_texts(scored.story),
+        worded=scored.words.worded,
+        cast=scored.cast,
+        ids=scored.index.gallery.ids,
         pool=pool,
         score=own,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(own), own, 0.0), 0.0),
         pinned_by=pinned,
         columns=chosen,
-        chance=chance if weighed.calibrated else None,
+        chance=chance if scored.calibrated else None,
         limit=limit,
         ruled_out=ruled_out,
         pinned=frozenset(options.pins),
-        given=frozenset(weighed.given) - frozenset(options.pins) - weighed.staying,
-        held=weighed.staying,
+        given=frozenset(scored.given) - frozenset(options.pins) - scored.staying,
+        held=scored.staying,
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
         written=written,
     )
     return Board(
-        story=weighed.story,
+        story=scored.story,
         steps=explain(considered, pictures, as_it_is or {}),
         library=library,
-        channels=tuple(one.name for one in weighed.asked),
+        channels=tuple(one.name for one in scored.asked),
         threshold=limit,
         settings=options.settings(),
         version=limner_version(),
     )
 
 
-def offers(
-    weighed: Weighed, step: int, pictures: Pictures, options: BoardOptions, *, written: Written = no_words
+def step_candidates(
+    scored: BoardScores, step: int, pictures: Pictures, options: BoardOptions, *, written: Written = no_words
 ) -> list[Candidate]:
     """Candidates of one step, with all others unchanged; best first.
 
     Args:
-        weighed: the text with all steps fixed; that step, if it has a picture, as a kept one.
+        scored: the text with all steps fixed; that step, if it has a picture, as a kept one.
         step: index of the step, from 0.
-        pictures: see `decide`.
+        pictures: see `choose_pictures`.
         options: options; `runners_up` is the number of candidates.
-        written: see `decide`.
+        written: see `choose_pictures`.
     """
-    found = _of_step(weighed, step, pictures, options, written)
+    found = _of_step(scored, step, pictures, options, written)
     return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
 
 
-def explained(
-    weighed: Weighed,
+def explained_step(
+    scored: BoardScores,
     step: int,
     picture: str | None,
     pictures: Pictures,
@@ -425,23 +431,23 @@ def explained(
     pinned: bool,
     written: Written = no_words,
 ) -> BoardStep:
-    """One step with a picture chosen by the user among those of `offers`, with their scores.
+    """One step with a picture chosen by the user among those of `step_candidates`, with their scores.
 
     Args:
-        weighed: see `offers`; the picture is among the candidates of the step, see `Weighed.column`.
+        scored: see `step_candidates`; the picture is a candidate of the step, see `BoardScores.column`.
         step: index of the step, from 0.
         picture: its picture, or None for a blank.
-        pictures: see `decide`.
-        options: see `offers`.
+        pictures: see `choose_pictures`.
+        options: see `step_candidates`.
         pinned: whether the user fixed it; otherwise it is only kept.
-        written: see `decide`.
+        written: see `choose_pictures`.
     """
-    column = BLANK if picture is None else weighed.column(step, picture)
-    return _of_step(weighed, step, pictures, options, written, fixed=column, pinned=pinned)
+    column = BLANK if picture is None else scored.column(step, picture)
+    return _of_step(scored, step, pictures, options, written, fixed=column, pinned=pinned)
 
 
 def _of_step(
-    weighed: Weighed,
+    scored: BoardScores,
     step: int,
     pictures: Pictures,
     options: BoardOptions,
@@ -451,52 +457,52 @@ def _of_step(
     pinned: bool = False,
 ) -> BoardStep:
     """One step, with all others unchanged; with a column or `BLANK`, as if fixed."""
-    pool, cells, column = weighed.pool, slice(step, step + 1), weighed.fixed.get(step, BLANK)
-    others = [(one, own) for one, own in weighed.fixed.items() if one != step and own != BLANK]
+    pool, cells, column = scored.pool, slice(step, step + 1), scored.fixed.get(step, BLANK)
+    others = [(one, own) for one, own in scored.fixed.items() if one != step and own != BLANK]
     shown = {int(pool.rows[pool.items[one, own]]) for one, own in others}
     there = pool.there[cells].copy()
     if column not in (BLANK, fixed) and int(pool.rows[pool.items[step, column]]) not in {
         *shown,
-        *weighed.nearby,
-        *weighed.banned.tolist(),
+        *scored.nearby,
+        *scored.banned.tolist(),
     }:
         # the step's own picture is not a candidate only for being shown
         there[0, column] = pool.found[step, column]
-    beside = shown.union(weighed.nearby)
-    odds = weighed.odds if beside or len(weighed.banned) else weighed.freely
+    beside = shown.union(scored.nearby)
+    odds = scored.odds if beside or len(scored.banned) else scored.freely
     row = replace(
-        weighed,
+        scored,
         pool=_part(pool, cells, there),
-        own=np.where(there, weighed.own[cells], -np.inf),
-        found=np.where(there, weighed.found[cells], -np.inf),
-        freely=np.where(there, weighed.freely[cells], -np.inf),
+        own=np.where(there, scored.own[cells], -np.inf),
+        found=np.where(there, scored.found[cells], -np.inf),
+        freely=np.where(there, scored.freely[cells], -np.inf),
         odds=np.where(there, odds[cells], -np.inf),
     )
-    alone = chances(row.pool, row.found, row.freely, row.calibration)
-    worded = weighed.words.worded
+    alone = probabilities(row.pool, row.found, row.freely, row.calibration)
+    worded = scored.words.worded
     whole, guided, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
     groups = pool.groups[row.pool.items]
     if not options.allow_repeats:
         used = np.isin(groups, [pool.groups[pool.items[one, own]] for one, own in others])
         used[0, [] if fixed is None else [fixed]] = False
         whole = np.where(used, -np.inf, whole)
-    every = weighed.alone.copy()
+    every = scored.alone.copy()
     every[step] = alone[0]
-    limit = _limit(options, weighed.calibration, every[worded]) if weighed.calibrated else 0.0
+    limit = _limit(options, scored.calibration, every[worded]) if scored.calibrated else 0.0
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
     stays = {0: fixed} if fixed is not None else {} if worded[step] else {0: BLANK}
     score = np.where(np.isfinite(whole), row.own, -np.inf)
     considered = Considered(
-        texts=[step_texts(weighed.story)[step]],
+        texts=[step_texts(scored.story)[step]],
         worded=worded[cells],
-        cast=weighed.cast,
-        ids=weighed.index.gallery.ids,
+        cast=scored.cast,
+        ids=scored.index.gallery.ids,
         pool=row.pool,
         score=score,
         agreement=np.where(np.isfinite(whole), whole - np.where(np.isfinite(score), score, 0.0), 0.0),
         pinned_by=guided,
         columns=_assigned(worth, chance >= limit, groups, stays, allow_repeats=options.allow_repeats),
-        chance=chance if weighed.calibrated else None,
+        chance=chance if scored.calibrated else None,
         limit=limit,
         ruled_out=np.zeros(1, dtype=bool),
         pinned=frozenset({0} if pinned else ()),
@@ -512,31 +518,31 @@ def _of_step(
 def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
     """Part of a pool: some steps, without some candidates."""
 
-    def of(one: Compared) -> Compared:
+    def of(one: ChannelSimilarity) -> ChannelSimilarity:
         present = one.present[cells] & there
         rest = (one.cosine, one.z, one.titled, one.trust)
-        return Compared(present, *(np.where(present, values[cells], 0.0) for values in rest))
+        return ChannelSimilarity(present, *(np.where(present, values[cells], 0.0) for values in rest))
 
     channels = {name: of(one) for name, one in pool.channels.items()}
     found = pool.found[cells] & there
     return replace(pool, items=pool.items[cells], there=there, channels=channels, found=found)
 
 
-def _worth(weighed: Weighed, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
+def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Log-odds (S, K) with fixed pictures, the part that these add, and probabilities."""
-    pool, calibration = weighed.pool, weighed.calibration
+    pool, calibration = scored.pool, scored.calibration
     # trained runs are not calibrated: their steps count as uncertain
-    doubted = doubt(pool, weighed.found, calibration, fixed) if weighed.calibrated else 1.0
-    pinned = doubted * pin_odds(pool, weighed.guides, weighed.looks, calibration.pin)
-    chance = weighed.alone
-    if weighed.beside:
-        also = chances(pool, weighed.own, weighed.odds + np.maximum(pinned, 0.0), calibration)
+    doubted = doubt(pool, scored.found, calibration, fixed) if scored.calibrated else 1.0
+    pinned = doubted * pin_odds(pool, scored.guides, scored.looks, calibration.pin)
+    chance = scored.alone
+    if scored.beside:
+        also = probabilities(pool, scored.own, scored.odds + np.maximum(pinned, 0.0), calibration)
         chance = np.maximum(chance, also)
-    return weighed.odds + pinned, pinned, chance
+    return scored.odds + pinned, pinned, chance
 
 
 def _staying(
-    words: Readings, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
+    words: QueryTexts, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
 ) -> dict[int, str | None]:
     """Steps to keep: those of the caller, and blanks at steps without words."""
     blank = dict.fromkeys(np.flatnonzero(~words.worded).tolist())
@@ -573,20 +579,22 @@ def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array
 
 
 def _among(
-    every: Index | Approximate,
-    asked: Sequence[Asked],
+    every: Index | ApproximateIndex,
+    asked: Sequence[EncodedSteps],
     options: BoardOptions,
     wanted: Mapping[int, str | None],
     compared: str,
 ) -> Index:
     """Index to choose from: all pictures, or candidates by words and by similarity to fixed ones."""
     fixed = sorted({one for one in wanted.values() if one is not None})
-    like = Likeness(fixed, compared, COSINE, options.candidates) if fixed else None
+    like = SimilarityQuery(fixed, compared, COSINE, options.candidates) if fixed else None
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
     return every.among(requests, [*fixed, *options.bans], like)
 
 
-def alike(index: Index, guides: Sequence[int], space: str | None, count: int, barred: BoolArray) -> list[int]:
+def most_similar_rows(
+    index: Index, guides: Sequence[int], space: str | None, count: int, barred: BoolArray
+) -> list[int]:
     """Gallery rows that are visually most similar to others."""
     if space is None or not guides:
         return []
@@ -595,7 +603,7 @@ def alike(index: Index, guides: Sequence[int], space: str | None, count: int, ba
     if not seen:
         return []
     vectors = held.vectors(np.array(seen))
-    asked = Asked("looks", space, vectors, [vectors[:0]] * len(seen), None)
+    asked = EncodedSteps("looks", space, vectors, [vectors[:0]] * len(seen), None)
     found = index.search([asked.search()], count, exclude=barred | ~np.asarray(held.present))
     return [int(row) for row in np.unique(found.rows)]
 

@@ -20,13 +20,12 @@ import numpy as np
 
 from limner.arrays import FloatArray, ImageEncoder
 from limner.devices import one_core_products
-from limner.encoders.text_cache import RecentTexts
+from limner.encoders.text_cache import RecentTextCache
 from limner.errors import ConfigError, DataError, LimnerError, counted
 from limner.language import direction, language_name, matched
 from limner.match.calibration import load
-from limner.match.candidates import Asked, Float64Array, IntArray, Pool, Readings, pool_of
-from limner.match.chances import OCR, PIXELS, WORDS, agreement, chances, evidence, first_of
-from limner.match.equipment import PAIR_SPACES, channels_of, eyes_of, vectors_of_file
+from limner.match.candidates import EncodedSteps, Float64Array, IntArray, Pool, QueryTexts, pool_of
+from limner.match.encoder_setup import PAIR_SPACES, channels_of, image_encoders_of, vectors_of_file
 from limner.match.languages import (
     language_of_query,
     languages_of_story,
@@ -35,6 +34,7 @@ from limner.match.languages import (
     unread_note,
     unreadable,
 )
+from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
 from limner.records import Board, BoardStep, Candidate, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
@@ -44,10 +44,10 @@ from limner.store.vectors import FEW_TEXTS
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
     from limner.match.cast import Cast
-    from limner.match.illustrate import BoardOptions, Weighed
-    from limner.match.shown import GivenPictures
+    from limner.match.given_pictures import GivenPictures
+    from limner.match.illustrate import BoardOptions, BoardScores
     from limner.progress import Progress
-    from limner.store.beyond import Approximate
+    from limner.store.approximate import ApproximateIndex
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -66,7 +66,7 @@ OUTSIDE = "The text shows this picture itself; it is not in the library and guid
 Value = TypeVar("Value")
 
 
-class kept(cached_property[Value]):  # noqa: N801  (used as a decorator)
+class locked_cached_property(cached_property[Value]):  # noqa: N801  (used as a decorator)
     """Cached property of an `Illustrator`, computed once even with several threads."""
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:  # noqa: ANN401
@@ -97,7 +97,7 @@ class Matches(list[Candidate]):
         if self.below:
             left_out = counted(self.below, "picture")
             nothing = "" if self else "nothing similar found: "
-            lines.append(f"{nothing}left out {left_out} with a probability below --min-score")
+            lines.append(f"{nothing}left out {left_out} with a probability below --min-probability")
         return lines
 
 
@@ -145,10 +145,10 @@ class Illustrator:
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
         self._read: deque[Any] = deque(maxlen=TEXTS_KEPT)
-        self._weighed: deque[Weighed] = deque(maxlen=TEXTS_KEPT)
+        self._recent_scores: deque[BoardScores] = deque(maxlen=TEXTS_KEPT)
 
-    @kept
-    def index(self) -> Index | Approximate:
+    @locked_cached_property
+    def index(self) -> Index | ApproximateIndex:
         """Index of all vectors; for a large library, of the search index.
 
         Raises:
@@ -161,13 +161,13 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.store.beyond import Approximate  # needed by few libraries
+            from limner.store.approximate import ApproximateIndex  # needed by few libraries
 
-            if Approximate.usable(self.library, spaces):
-                return Approximate(self.library, sorted(spaces))
+            if ApproximateIndex.usable(self.library, spaces):
+                return ApproximateIndex(self.library, sorted(spaces))
         return Index(self.library.gallery(sorted(spaces)))
 
-    @kept
+    @locked_cached_property
     def channels(self) -> tuple[Channel, ...]:
         """Channels that compare words with pictures; their encoders cache the last texts.
 
@@ -182,7 +182,7 @@ class Illustrator:
         from limner.match.trained import run_channel
 
         own = run_channel(self.model, self.library)
-        return (replace(own, encoder=RecentTexts(own.encoder, together=own.whole)),)
+        return (replace(own, encoder=RecentTextCache(own.encoder, together=own.whole)),)
 
     @property
     def channel_names(self) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ class Illustrator:
         """Relations that can be requested; empty without a trained run that predicts some."""
         return () if self.model is None else self.model.model.relations
 
-    @kept
+    @locked_cached_property
     def left_out(self) -> tuple[Problem, ...]:
         """Files that could not be used, by path, with the reasons."""
         return tuple(self.library.skipped())
@@ -250,7 +250,7 @@ class Illustrator:
         chosen = build(BoardOptions, dict(values or {}), where, overrides)
         if chosen.min_probability is not None and self.model is not None:
             raise ConfigError(
-                f"{where}: --min-score (min_probability) is calibrated for other channels and does not go"
+                f"{where}: --min-probability is calibrated for other channels and cannot be used"
                 " with a trained run; drop one of the two"
             )
         named = chosen.pins | dict(pins or {})
@@ -287,9 +287,9 @@ class Illustrator:
         Args:
             story: the text.
             options: options, see `options`; None for the defaults.
-            shown: pictures that the text shows and that are kept, see `shown_by`; None keeps none.
+            shown: pictures that the text shows and that are kept, see `match_given_pictures`; None: none.
             held: picture id, or None for a blank, by index of the step, of steps that stay as they are, see
-                `weigh`.
+                `score_board`.
             as_it_is: kept steps that are not explained again, by index.
             relations: relations that the pictures should have, in the form of `limner.match.trained.asked`:
                 one for all steps, or by index of the step.
@@ -298,10 +298,10 @@ class Illustrator:
             progress: receiver of the number of encoded characters; an error that it raises ends the work.
         Raises:
             ConfigError: a relation is given without a trained run, or the run does not know it.
-            LimnerError: see `index`, `channels` and `limner.match.illustrate.weigh`.
+            LimnerError: see `index`, `channels` and `limner.match.illustrate.score_board`.
         """
         options = self.options() if options is None else options
-        from limner.match.illustrate import decide
+        from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 
         progress = progress or Progress()
@@ -312,9 +312,9 @@ class Illustrator:
         story, codes, channels, _ = asked
         with self._computing(story):  # torch uses all cores; two storyboards at once would not be faster
             given = {} if shown is None else shown.inside
-            weighed = self._weigh(asked, blanked, given, held, progress)
-            board = decide(
-                weighed,
+            scored = self._score(asked, blanked, given, held, progress)
+            board = choose_pictures(
+                scored,
                 self.catalogue.pictures,
                 library=self.name,
                 written=self.library.words_shown,
@@ -376,10 +376,12 @@ class Illustrator:
             board = self.board(story, options, held=held, relations=relations, progress=progress)
             found = board.steps[step]
             return [*(() if found.chosen is None else (found.chosen,)), *found.runners_up]
-        from limner.match.illustrate import offers
+        from limner.match.illustrate import step_candidates
 
-        with self._weighed_for(story, options, shown, step, relations, progress) as weighed:
-            return offers(weighed, step, self.catalogue.pictures, options, written=self.library.words_shown)
+        with self._scored_for(story, options, shown, step, relations, progress) as scored:
+            return step_candidates(
+                scored, step, self.catalogue.pictures, options, written=self.library.words_shown
+            )
 
     def explained(
         self,
@@ -391,13 +393,13 @@ class Illustrator:
         pinned: bool,
         progress: Progress | None = None,
     ) -> BoardStep:
-        """One step with its picture, with the scores with which it was offered; see `offers`.
+        """One step with its picture, with the scores with which it was offered; see `step_candidates`.
 
         Explaining a known choice costs as much as one list of candidates; nothing else is decided.
 
         Args:
             story: the text.
-            options: see `offers`.
+            options: see `step_candidates`.
             shown: picture of each step, or None, by index.
             step: index of the step, from 0.
             pinned: whether the user fixed it; otherwise it is only kept.
@@ -408,11 +410,11 @@ class Illustrator:
         """
         if self.model is not None:
             raise ConfigError("a trained run weighs all steps together")
-        from limner.match.illustrate import explained
+        from limner.match.illustrate import explained_step
 
-        with self._weighed_for(story, options, shown, step, None, progress, there=shown[step]) as weighed:
-            return explained(
-                weighed,
+        with self._scored_for(story, options, shown, step, None, progress, there=shown[step]) as scored:
+            return explained_step(
+                scored,
                 step,
                 shown[step],
                 self.catalogue.pictures,
@@ -422,7 +424,7 @@ class Illustrator:
             )
 
     @contextmanager
-    def _weighed_for(  # noqa: PLR0917
+    def _scored_for(  # noqa: PLR0917
         self,
         story: Story,
         options: BoardOptions,
@@ -432,8 +434,8 @@ class Illustrator:
         progress: Progress | None,
         *,
         there: str | None = None,
-    ) -> Iterator[Weighed]:
-        """Scores of the pictures for a step, given those of all others; see `offers`.
+    ) -> Iterator[BoardScores]:
+        """Scores of the pictures for a step, given those of all others; see `step_candidates`.
 
         A required picture is included among the candidates.
         """
@@ -444,9 +446,9 @@ class Illustrator:
         asked = self._question(story, relations, (), progress)
         with self._computing(story):
             words = asked[3][1]
-            serving = (one for one in self._weighed if one.serves(words, options, shown, step))
+            serving = (one for one in self._recent_scores if one.serves(words, options, shown, step))
             kept = next((one for one in serving if there is None or one.column(step, there) != BLANK), None)
-            yield kept or self._weigh(asked, options, {}, shown, progress)
+            yield kept or self._score(asked, options, {}, shown, progress)
 
     @contextmanager
     def _computing(self, story: Story | None = None) -> Iterator[None]:
@@ -464,9 +466,9 @@ class Illustrator:
         relations: str | Mapping[int, str] | None,
         rewritten: Sequence[str],
         progress: Progress,
-    ) -> tuple[Story, list[str], list[Channel], tuple[Cast, Readings]]:
+    ) -> tuple[Story, list[str], list[Channel], tuple[Cast, QueryTexts]]:
         """Prepare a story: its language, the languages of its steps, its channels, and its texts."""
-        from limner.match.illustrate import readings_of
+        from limner.match.illustrate import query_texts
 
         steps = range(len(story.steps))
         each = dict.fromkeys(steps, relations) if isinstance(relations, str) else dict(relations or {})
@@ -482,7 +484,7 @@ class Illustrator:
             if not story.language:
                 side = story.direction if story.direction == "rtl" else direction(languages.main)
                 story = story.model_copy(update={"language": languages.main, "direction": side})
-            kept = story, codes, readings_of(story, codes, rewritten)
+            kept = story, codes, query_texts(story, codes, rewritten)
             with self.lock:
                 self._read.appendleft((key, kept))
         story, codes, readings = kept
@@ -490,20 +492,20 @@ class Illustrator:
         progress.stage(CHOOSING, None)
         return story, codes, channels, readings
 
-    def _weigh(
+    def _score(
         self,
-        asked: tuple[Story, list[str], list[Channel], tuple[Cast, Readings]],
+        asked: tuple[Story, list[str], list[Channel], tuple[Cast, QueryTexts]],
         options: BoardOptions,
         given: Mapping[int, str],
         held: Mapping[int, str | None] | None,
         progress: Progress,
-    ) -> Weighed:
+    ) -> BoardScores:
         """Score the pictures for a text, with a cache for requests about its steps."""
-        from limner.match.illustrate import weigh
+        from limner.match.illustrate import score_board
 
         story, _, channels, readings = asked
         progress.advance(0)  # after waiting for other threads
-        weighed = weigh(
+        scored = score_board(
             story,
             self.index,
             channels,
@@ -513,12 +515,12 @@ class Illustrator:
             held=held,
             readings=readings,
             calibrated=self.calibrated,
-            known=next((one for one in self._weighed if one.words is readings[1]), None),
+            known=next((one for one in self._recent_scores if one.words is readings[1]), None),
             progress=progress,
         )
         if self.model is None:
-            self._weighed.appendleft(weighed)
-        return weighed
+            self._recent_scores.appendleft(scored)
+        return scored
 
     def language_note(self, text: Story | str) -> str | None:
         """Note on a text that is wholly or partly in a language that no encoder reads; otherwise None.
@@ -579,11 +581,11 @@ class Illustrator:
             The pictures; empty if no encoder reads the words, see `query_note`.
         """
         if min_probability is not None and not self.calibrated:
-            raise ConfigError("--min-score: a trained run gives no probabilities; drop one of the two")
+            raise ConfigError("--min-probability: a trained run gives no probabilities; drop one of the two")
         relations = self._relation([relation])
         channels = [*self.channels, *relations]
         code = language_of_query(text, self.library.settings)
-        asked = [Asked.by(one, Readings([[text]], (), [code])) for one in channels]
+        asked = [EncodedSteps.by(one, QueryTexts([[text]], (), [code])) for one in channels]
         asked = [one for one in asked if one.reads.any()]
         if not asked or unreadable(text, channels):
             return Matches(searched=len(self.catalogue))
@@ -603,7 +605,7 @@ class Illustrator:
             odds = agreement(pool, own, numbers, {})
             for channel in relations:
                 odds = odds + channel.evidence.slope * pool.channels[channel.name].cosine
-            chance = chances(pool, own, odds, numbers)[0]
+            chance = probabilities(pool, own, odds, numbers)[0]
         order = np.argsort(-odds[0], kind="stable")[:limit]
         best = [column for column in order if np.isfinite(odds[0, column])]
         kept = best if min_probability is None else [one for one in best if chance[one] >= min_probability]
@@ -633,7 +635,7 @@ class Illustrator:
             where: its name, for messages.
             suffix: extension of its name, lower case.
         Raises:
-            LimnerError: see `limner.match.equipment.vectors_of_file` and `eyes_of`.
+            LimnerError: see `limner.match.encoder_setup.vectors_of_file` and `image_encoders_of`.
         """
         digest = hashlib.sha256(data).hexdigest()
         if digest in self.catalogue:
@@ -755,7 +757,7 @@ class Illustrator:
         barred[rows[rows >= 0]] = False
         return index, barred, len(passing)
 
-    def _asked(self, texts: Sequence[str], option: str) -> list[list[Asked]]:
+    def _asked(self, texts: Sequence[str], option: str) -> list[list[EncodedSteps]]:
         """Encode words with each channel.
 
         Raises:
@@ -767,7 +769,7 @@ class Illustrator:
             note = unreadable(text, self.channels) or unread_note([code], self.channels)
             if note is not None:
                 raise DataError(f"{option} {text[:40]!r}: {note}")
-            asked = [Asked.by(one, Readings([[text]], (), [code])) for one in self.channels]
+            asked = [EncodedSteps.by(one, QueryTexts([[text]], (), [code])) for one in self.channels]
             found.append([one for one in asked if one.reads.any()])
         return found
 
@@ -775,13 +777,13 @@ class Illustrator:
     def _runs(self) -> tuple[TrainedRun, ...]:
         return tuple(run for run in (self.model, self.metric) if run is not None)
 
-    @kept
+    @locked_cached_property
     def _eyes(self) -> list[ImageEncoder]:
         """Image encoders of the library, for pictures that are not in it."""
         runs = () if self.metric is None else (self.metric,)
-        return eyes_of(self.library, weights=self._weights, device=self._device, runs=runs)
+        return image_encoders_of(self.library, weights=self._weights, device=self._device, runs=runs)
 
-    @kept
+    @locked_cached_property
     def _compared(self) -> str:
         """Space of visual similarity."""
         if self.metric is not None:
@@ -808,7 +810,7 @@ class Illustrator:
 
 def _scored(
     index: Index,
-    asked: Sequence[Asked],
+    asked: Sequence[EncodedSteps],
     rows: IntArray,
     barred: BoolArray,
     form: Callable[[Pool], Float64Array],
@@ -836,7 +838,7 @@ def _deviations(pool: Pool) -> Float64Array:
     return np.asarray(np.sum([one.z for one in parts], axis=0) / np.maximum(known, 1))
 
 
-def _encode(channels: Sequence[Channel], readings: Readings, progress: Progress) -> None:
+def _encode(channels: Sequence[Channel], readings: QueryTexts, progress: Progress) -> None:
     """Encode a text with all encoders, which cache it.
 
     All of them encode a batch before the next one, since several share vectors; so the progress is even.

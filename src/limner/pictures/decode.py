@@ -305,7 +305,7 @@ _noted = _Noted()
 
 @contextmanager
 def pillow_warnings() -> Iterator[None]:
-    """Context in which Pillow's warnings are collected for `noted` instead of being shown."""
+    """Context in which Pillow's warnings are collected for `take_warnings` instead of being shown."""
     with warnings.catch_warnings():
         warnings.filterwarnings("always", module=r"PIL\b")
         shown = warnings.showwarning
@@ -322,12 +322,12 @@ def pillow_warnings() -> Iterator[None]:
         yield
 
 
-def note(line: str) -> None:
-    """Add a note on the picture that this thread decodes, for `noted`."""
+def add_warning(line: str) -> None:
+    """Add a note on the picture that this thread decodes, for `take_warnings`."""
     _noted.lines.append(line)
 
 
-def noted() -> tuple[str, ...]:
+def take_warnings() -> tuple[str, ...]:
     """Warnings of this thread since the last call, each once."""
     kept, _noted.lines = tuple(dict.fromkeys(_noted.lines)), []
     return kept
@@ -477,7 +477,7 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
         if jpeg:
             _check_scans(data, scans, width * height)
             if not ended and _lacks_only_its_end(data, image):
-                note("JPEG: its end marker is missing; the picture is whole")
+                add_warning("JPEG: its end marker is missing; the picture is whole")
                 image = _again(data + _END, image)
         image.load()
         turn = orientation(image)
@@ -527,7 +527,9 @@ def _check_scans(data: bytes, scans: Sequence[_Scan], pixels: int) -> None:
         PictureError: too many pixels times scans.
     """
     if any(data.find(_FILLED, scan.start, scan.end) >= 0 for scan in scans if not scan.blank):
-        note("JPEG: a run of zeros where pixels should be; a part of it may be missing; copy the file again")
+        add_warning(
+            "JPEG: a run of zeros where pixels should be; a part of it may be missing; copy the file again"
+        )
     if len(scans) * pixels > MAX_SCANNED_PIXELS:
         raise PictureError(
             f"{pixels} pixels in {len(scans)} scans; at most {MAX_SCANNED_PIXELS // pixels} scans of so many"

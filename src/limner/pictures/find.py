@@ -187,7 +187,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         follow_links: whether to enter linked folders too, each real folder once. Linked files are always
             read.
     """
-    holder, beside = b"", Beside({})
+    holder, beside = b"", SidecarIndex({})
     rows: tuple[dict[bytes, TableRow], ...] = ()
     for source in sources:
         place = address(source)
@@ -201,7 +201,7 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
         else:
             if os.path.dirname(source) != holder:  # which is read once for all pictures named in it
                 holder = os.path.dirname(source)
-                beside = Beside(_names(holder))
+                beside = SidecarIndex(_names(holder))
                 rows = () if place is not None else _rows_above(source)
             named = composed(source)
             row = next((scope[named] for scope in rows if named in scope), None)
@@ -297,7 +297,7 @@ class _FolderWalk:
         named = len(rows)
         inner = (rows, *scopes)
         below: list[bytes] = []
-        beside = Beside(self.statuses_of(names))
+        beside = SidecarIndex(self.statuses_of(names))
         for name, is_folder in names.items():
             path = self.join(folder, name)
             wanted = not is_folder and _is_wanted(name)
@@ -357,7 +357,7 @@ class _FolderWalk:
         """Names in a folder, with their status if the listing includes it."""
         return dict.fromkeys(names)
 
-    def look(self, path: bytes, beside: Beside, row: TableRow | None) -> Entry:
+    def look(self, path: bytes, beside: SidecarIndex, row: TableRow | None) -> Entry:
         """The file according to its status, with its description."""
         return _look(path, self.source, beside, row)
 
@@ -401,7 +401,7 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
     """Yield the files that a table names."""
     from limner.pictures.tables import joined_rows
 
-    last, there, beside = b"", b"", Beside({})
+    last, there, beside = b"", b"", SidecarIndex({})
     for row in joined_rows(source):
         if isinstance(row, str):
             yield UnusableFile(source, source, row)
@@ -411,7 +411,7 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
             last = there = folder
             if address(folder) is None:
                 there = os.fsencode(as_on_disk(Path(os.fsdecode(folder))))
-            beside = Beside(_names(there))
+            beside = SidecarIndex(_names(there))
         yield _look(row.path if there == folder else os.path.join(there, name), source, beside, row)
 
 
@@ -424,7 +424,7 @@ def _names(folder: bytes) -> dict[bytes, Status | None]:
         return {}
 
 
-class Beside:
+class SidecarIndex:
     """Content of one folder, and which files describe a picture there.
 
     Attributes:
@@ -481,7 +481,7 @@ def _exported(name: str) -> Iterator[list[str]]:
             yield [whole[:cut] + number + ".json" for cut in cuts]
 
 
-def _as_written(path: bytes, beside: Beside) -> bytes:
+def _as_written(path: bytes, beside: SidecarIndex) -> bytes:
     """Path of an existing file: a disk may store é as two characters and a table as one."""
     folder, between, name = path.rpartition(_SEP)
     if name.isascii() or name in beside.statuses:
@@ -490,7 +490,7 @@ def _as_written(path: bytes, beside: Beside) -> bytes:
     return folder + between + next(same, name)
 
 
-def _look(path: bytes, source: bytes, beside: Beside, row: TableRow | None) -> Entry:
+def _look(path: bytes, source: bytes, beside: SidecarIndex, row: TableRow | None) -> Entry:
     """Build the entry of a file from its status.
 
     Args:

@@ -182,7 +182,7 @@ class LimitedConnection(H11Protocol):
             self.connections.discard(longest)
 
 
-class Seldom(logging.Filter):
+class RepeatFilter(logging.Filter):
     """Log filter that prints equal messages once a minute, with their number, so that the log stays small."""
 
     every_s = 60.0

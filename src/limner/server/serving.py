@@ -24,7 +24,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from limner.errors import ConfigError
-from limner.server.limits import QUEUE, LimitedConfig, Limits, Seldom
+from limner.server.limits import QUEUE, LimitedConfig, Limits, RepeatFilter
 from limner.server.security import Guard, Guarded, hosts_of, is_loopback
 
 ANY = ("0.0.0.0", "::", "")  # noqa: S104  (compared with, not bound to)
@@ -36,7 +36,7 @@ GRACE_S = 2
 
 
 @dataclass(frozen=True)
-class Bound:
+class ListeningSocket:
     """A socket that listens.
 
     Attributes:
@@ -88,7 +88,7 @@ class Bound:
         )
 
 
-def bind(host: str, port: int | None, default: int = PORT, *, token: str | None = None) -> Bound:
+def bind(host: str, port: int | None, default: int = PORT, *, token: str | None = None) -> ListeningSocket:
     """Listen on an address.
 
     Args:
@@ -125,12 +125,12 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
-    return Bound(listener, host, listener.getsockname()[1], token)
+    return ListeningSocket(listener, host, listener.getsockname()[1], token)
 
 
 def serve(
     app: ASGIApp,
-    bound: Bound,
+    bound: ListeningSocket,
     guard: Guard,
     *,
     browse: str | None = None,
@@ -162,7 +162,7 @@ def serve(
     }
     guarded = Guarded(app, guard)
     logging.getLogger("uvicorn.error").addFilter(_is_no_end)
-    seldom = Seldom()
+    seldom = RepeatFilter()
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(seldom)
     server = uvicorn.Server(LimitedConfig(guarded, Limits(), **settings))

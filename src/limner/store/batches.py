@@ -27,7 +27,7 @@ import pyarrow as pa
 from limner.arrays import ByteArray, ImageEncoder, expect, unit_rows
 from limner.devices import ahead
 from limner.files import display
-from limner.pictures.decode import Decoded, PictureError, decode, noted, read_file
+from limner.pictures.decode import Decoded, PictureError, decode, read_file, take_warnings
 from limner.pictures.find import FoundFile
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import CAPTION_SOURCES, Words, embedded, merge, read_sidecars, words_of_name
@@ -94,7 +94,7 @@ class Reader:
     def __call__(self, found: FoundFile) -> ReadFile:
         """Read one file; an unusable file is returned with the reason."""
         size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
-        noted()
+        take_warnings()
         try:
             file = read_file(found.path)
             size, sha256 = file.size, file.sha256
@@ -118,7 +118,7 @@ class Reader:
             shown,
         )
         inside = embedded(decoded.loaded)
-        words = self._words(found, replace(inside, warnings=(*inside.warnings, *noted())))
+        words = self._words(found, replace(inside, warnings=(*inside.warnings, *take_warnings())))
         return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
 
     def _words_shown(self, decoded: Decoded, data: bytes, suffix: str) -> str | None:

@@ -41,7 +41,7 @@ from limner.store.known import (
     forgetting,
 )
 from limner.store.library import PictureStore, home_of
-from limner.store.shared import agree
+from limner.store.shared import correct_paths
 from limner.store.store import (
     DESCRIPTIONS,
     FILES,
@@ -504,12 +504,12 @@ class _Run:
             self.batches.commit()
             self.batches.settle()
         if library.store.has(WORDS) or library.store.has(DESCRIPTIONS):
-            from limner.store.words import mend
+            from limner.store.words import repair_captions
 
-            mend(library.store)
+            repair_captions(library.store)
         encoded = self._captions() if (self.sentences or self.ocr) and not self.stopped() else 0
         if library.store.shared and not self.stopped():
-            agree(library.store)
+            correct_paths(library.store)
         # with several writers it is unknown whether all new rows are grouped
         if (library.store.shared or not library.settings.grouped) and not self.stopped():
             write.link_near(library)

@@ -674,14 +674,14 @@ def default_library() -> Path:
     return data_folder() / "library"
 
 
-def library_to_fill(named: Path | None = None) -> Path:
+def library_to_index(named: Path | None = None) -> Path:
     """Library to index into: the named one, or that of the environment, or the default one."""
     if named is not None:
         return named
     return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
 
 
-def library_to_ask(
+def library_to_search(
     named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
 ) -> Path:
     """Library to search: the named one, that of the environment, the one used last, or the default one.
@@ -693,7 +693,7 @@ def library_to_ask(
     Raises:
         MissingError: no library is named, and none exists.
     """
-    place = library_to_fill(named)
+    place = library_to_index(named)
     if named is not None or os.environ.get(VARIABLE):
         return place
     last = last_library()
@@ -715,22 +715,22 @@ def library_to_ask(
 def last_library() -> Path | None:
     """Library used last, or None."""
     try:
-        raw = _memory().read_bytes().removesuffix(b"\n")
+        raw = _last_library_file().read_bytes().removesuffix(b"\n")
     except OSError:
         return None
     return Path(os.fsdecode(raw)) if raw and b"\0" not in raw else None
 
 
-def remember(place: Path) -> None:
+def remember_last_library(place: Path) -> None:
     """Remember the library used last, if the user's data folder can be written."""
     at = location(place)
     last = place.absolute() if at is None else Path(str(at))
     if last != last_library():
         with suppress(OSError, LimnerError):
-            make_folder(_memory().parent)
-            write_bytes(_memory(), os.fsencode(last if at is None else str(at)) + b"\n")
+            make_folder(_last_library_file().parent)
+            write_bytes(_last_library_file(), os.fsencode(last if at is None else str(at)) + b"\n")
 
 
-def _memory() -> Path:
+def _last_library_file() -> Path:
     """File with one line: the path or URL of the library used last."""
     return data_folder() / "last-library"

@@ -184,7 +184,7 @@ Request = tuple[Sequence[EncodedChannel], int]
 
 
 @dataclass(frozen=True)
-class Likeness:
+class SimilarityQuery:
     """A search for pictures similar to given ones.
 
     Attributes:
@@ -258,7 +258,7 @@ class Nearest:
 
 
 @dataclass(frozen=True)
-class Near:
+class RoughMatches:
     """Rows that may be among the best of some texts, in any order.
 
     Attributes:
@@ -270,12 +270,12 @@ class Near:
     rows: IntArray
     values: FloatArray
 
-    def where(self, kept: BoolArray | IntArray) -> Near:
+    def where(self, kept: BoolArray | IntArray) -> RoughMatches:
         """Select rows by a mask or by indices."""
-        return Near(self.texts[kept], self.rows[kept], self.values[kept])
+        return RoughMatches(self.texts[kept], self.rows[kept], self.values[kept])
 
 
-class Pools:
+class RoughTop:
     """Rows whose exact score may be among the best, for N texts."""
 
     def __init__(self, kept: int, slack: Float64Array) -> None:
@@ -287,10 +287,10 @@ class Pools:
         """
         self._kept, self._slack = kept, slack.astype(np.float32)
         self._floor: FloatArray = np.full(len(slack), -np.inf, dtype=np.float32)
-        self._found: list[Near] = []
+        self._found: list[RoughMatches] = []
         self._waiting, self._room = 0, 2 * kept * len(slack)
 
-    def near(self, values: FloatArray, start: int) -> Near:
+    def near(self, values: FloatArray, start: int) -> RoughMatches:
         """Select the rows of a block that may be among the best; thread-safe.
 
         Args:
@@ -302,20 +302,20 @@ class Pools:
             floor = np.partition(values, -self._kept, axis=1)[:, -self._kept] - self._slack
             self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
         texts, places = np.divmod(np.flatnonzero(values > floor[:, None]), values.shape[1])
-        return Near(texts, places + start, values[texts, places])
+        return RoughMatches(texts, places + start, values[texts, places])
 
-    def add(self, found: Near) -> None:
+    def add(self, found: RoughMatches) -> None:
         """Add the result of `near` for a block."""
         self._found.append(found)
         self._waiting += len(found.rows)
         if self._waiting > self._room:
             self._room = 2 * max(self._room, len(self.cut().rows))
 
-    def cut(self) -> Near:
+    def cut(self) -> RoughMatches:
         """Drop rows that cannot be among the best; the others, by text and row."""
         none = np.zeros(0, dtype=np.int64)
-        pieces = [Near(none, none, np.zeros(0, dtype=np.float32)), *self._found]
-        every = Near(
+        pieces = [RoughMatches(none, none, np.zeros(0, dtype=np.float32)), *self._found]
+        every = RoughMatches(
             np.concatenate([one.texts for one in pieces]),
             np.concatenate([one.rows for one in pieces]),
             np.concatenate([one.values for one in pieces]),
@@ -333,7 +333,7 @@ class Pools:
         return left
 
 
-class Whole:
+class Float32Cosines:
     """Cosines of some texts with all rows of a space that are held in float32."""
 
     def __init__(self, texts: FloatArray, rows: FloatArray) -> None:
@@ -359,7 +359,7 @@ class Whole:
         return scores(self._texts, self._rows[rows])
 
 
-class FullRows:
+class Float16Cosines:
     """Cosines of texts with the stored float16 rows of a space, converted to float32 a few at a time."""
 
     def __init__(self, texts: FloatArray, rows: HalfArray) -> None:
@@ -439,7 +439,7 @@ class _Plan:
     """
 
     channel: EncodedChannel
-    cosines: Whole | FullRows
+    cosines: Float32Cosines | Float16Cosines
     scale: Float64Array
     shift: Float64Array
     weight: FloatArray
@@ -490,9 +490,9 @@ class Index:
         return self.gallery.space(space).held
 
     def among(
-        self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
+        self, requests: Sequence[Request], ids: Sequence[str] = (), like: SimilarityQuery | None = None
     ) -> Index:
-        """This index, which has all pictures; compare `limner.store.beyond`.
+        """This index, which has all pictures; compare `limner.store.approximate`.
 
         Args:
             requests: searches that will be made.
@@ -607,18 +607,20 @@ class Index:
             plans.append(_Plan(channel, cosines, scale, shift, weight, kind.ravel()))
         return plans
 
-    def _cosines(self, texts: FloatArray, space: Space) -> Whole | FullRows:
+    def _cosines(self, texts: FloatArray, space: Space) -> Float32Cosines | Float16Cosines:
         if len(self.gallery) <= BLOCK_ROWS:
-            return Whole(texts, space.single)
-        return FullRows(texts, np.asarray(space.matrix))  # a memory map takes longer over each selection
+            return Float32Cosines(texts, space.single)
+        return Float16Cosines(
+            texts, np.asarray(space.matrix)
+        )  # a memory map takes longer over each selection
 
     def _blocks(
-        self, plans: list[_Plan], usable: BoolArray, pools: Pools
-    ) -> Iterator[tuple[int, tuple[Float64Array, Near]]]:
+        self, plans: list[_Plan], usable: BoolArray, pools: RoughTop
+    ) -> Iterator[tuple[int, tuple[Float64Array, RoughMatches]]]:
         """Of each block: its first row, log Σ exp of rough scores (N,), and rows that may be the best."""
         barred = ~usable
 
-        def score(start: int, stop: int) -> tuple[Float64Array, Near]:
+        def score(start: int, stop: int) -> tuple[Float64Array, RoughMatches]:
             total = plans[0].rough(start, stop)
             for plan in plans[1:]:
                 total += plan.rough(start, stop)
@@ -630,11 +632,11 @@ class Index:
             return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
         return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
-    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[Near, Float64Array]:
+    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[RoughMatches, Float64Array]:
         """Rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
         errors = np.sum([plan.error() for plan in plans], axis=0)
         # Two scores that differ by more than both errors cannot change places.
-        pools = Pools(width, 2 * errors)
+        pools = RoughTop(width, 2 * errors)
         mass: Float64Array = np.full(len(errors), -np.inf)
         for _, (part, near) in self._blocks(plans, usable, pools):
             mass = np.logaddexp(mass, part)

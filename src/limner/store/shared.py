@@ -21,7 +21,7 @@ _AT_ONCE = 1000
 _SUMS = np.dtype([("id", DIGEST), ("sum", np.uint64)])
 
 
-def agree(store: Store) -> int:
+def correct_paths(store: Store) -> int:
     """Correct the pictures whose paths are not those of existing files; returns their number.
 
     Args:

@@ -88,7 +88,7 @@ class Settings(Record):
         grouped: False while near-duplicate groups are out of date.
         languages: estimated share of the captions by language, largest first; empty if unknown.
         approximate_from: number of pictures from which searches use an approximate index.
-        searches: parameters of the search index by vector space; see `limner.store.beyond`.
+        searches: parameters of the search index by vector space; see `limner.store.approximate`.
     """
 
     format: int = FORMAT

@@ -49,7 +49,7 @@ class Checksums(Protocol):
         """All files, and whether each is unchanged; None without a checksum."""
 
 
-class Unnoted:
+class NoChecksums:
     """No checksums: object storage verifies its content itself."""
 
     def note(self) -> None:
@@ -434,8 +434,8 @@ class BucketTables(Tables):
         return None
 
     @override
-    def files(self, name: str) -> Unnoted:
-        return Unnoted()
+    def files(self, name: str) -> NoChecksums:
+        return NoChecksums()
 
     @override
     @contextmanager

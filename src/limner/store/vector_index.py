@@ -2,7 +2,7 @@
 
 The number of partitions to search, and of vectors to compare in full, are chosen on vectors of
 the library itself; the recall is measured on other vectors and stored. The same
-pass over all vectors computes the statistics that searches need, see `limner.store.beyond`.
+pass over all vectors computes the statistics that searches need, see `limner.store.approximate`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from limner.arrays import FloatArray, unit_rows
-from limner.store.beyond import IDS, Statistics, VectorTable
+from limner.store.approximate import IDS, Statistics, VectorTable
 from limner.store.catalogue import IntArray
 from limner.store.store import (
     PICTURES,

@@ -141,7 +141,7 @@ def write_words(
     store, used = library.store, _fitting(library, sentences)
     with library.writing():
         library.picture(picture)
-        # In this order, `mend` can complete or undo a write that was killed.
+        # In this order, `repair_captions` can complete or undo a write that was killed.
         if words is None:
             by_model = described_captions(store, [picture]).get(picture, ())
             captions = [*stated_captions(_files(store, picture)), *by_model]
@@ -192,7 +192,7 @@ def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], s
     ]
     said = {picture: model_captions(one.model_dump()) for picture, one in found.items()}
     with library.writing():
-        # In this order, `mend` can complete a write that was killed.
+        # In this order, `repair_captions` can complete a write that was killed.
         store.upsert(DESCRIPTIONS, pa.Table.from_pylist(rows, schema=DESCRIPTIONS_SCHEMA))
         _encode(library, _say(store, said), used)
         if rows and store.version(DESCRIPTIONS) % COMPACT_EDITS == 0:
@@ -216,7 +216,7 @@ def remove_descriptions(library: PictureStore, sentences: Sentences, model: str 
         rows = store.rows(DESCRIPTIONS, ["id", "model"])
         gone = [picture for picture, by in rows if model in (None, by)]
         for some in chunks(gone, _AT_ONCE):
-            # In this order, `mend` can undo a write that was killed.
+            # In this order, `repair_captions` can undo a write that was killed.
             captions = _say(store, {picture: [] for picture in some})
             store.delete(DESCRIPTIONS, some)
             _encode(library, captions, used)
@@ -230,7 +230,7 @@ def described_by(store: Store) -> dict[str, str]:
     return dict(store.rows(DESCRIPTIONS, ["id", "model"])) if store.has(DESCRIPTIONS) else {}
 
 
-def mend(store: Store) -> None:
+def repair_captions(store: Store) -> None:
     """Make the pictures' captions consistent with those of the user and of a model, after a kill."""
     if store.has(WORDS):
         _take_over(store, dict(store.rows(WORDS, ["id", "captions"])))

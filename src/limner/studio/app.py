@@ -18,22 +18,22 @@ from starlette.types import Scope
 
 from limner.devices import checked_device
 from limner.errors import DataError, MissingError
-from limner.library import elsewhere
-from limner.match.shown import shown_by
+from limner.library import file_policy_of
+from limner.match.given_pictures import match_given_pictures
 from limner.records import limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
-from limner.studio import interface, routes, shelf_routes
-from limner.studio.bringing import FILE_BYTES, UnknownBatchError
+from limner.studio import interface, library_page_routes, routes
 from limner.studio.edits import TextFormat, as_markdown, pictures_told
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
+from limner.studio.project_editor import ProjectEditor, StaleError
 from limner.studio.projects import UnknownProjectError, digest, projects_folder
 from limner.studio.routes import Studio
-from limner.studio.workshop import StaleError, Workshop
+from limner.studio.uploads import FILE_BYTES, UnknownBatchError
 from limner.templates import environment
 from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, is_container, read_story_report
 from limner.text.worker import READER
@@ -74,13 +74,13 @@ def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
     problems.install(app, REFUSED)
     rules = [Depends(interface.known_parameters)]
     app.include_router(routes.library_router(studio), dependencies=rules)
-    app.include_router(shelf_routes.shelf_router(studio), dependencies=rules)
+    app.include_router(library_page_routes.library_page_router(studio), dependencies=rules)
     app.include_router(routes.search_router(studio), dependencies=rules)
     app.include_router(routes.project_router(studio), dependencies=rules)
     interface.describe(app, token=token)
 
     def known(project: str) -> None:
-        if project not in studio.workshop.projects:
+        if project not in studio.editor.projects:
             raise UnknownProjectError(project)
 
     for path, name in PAGES.items():
@@ -108,14 +108,14 @@ _FORMATS: dict[str, TextFormat] = {suffix: kind for suffix, kind in SUFFIXES.ite
 
 
 def opened(
-    file: Path, workshop: Workshop, note: Callable[[str], None], *, allow_outside: bool = False
+    file: Path, editor: ProjectEditor, note: Callable[[str], None], *, allow_outside: bool = False
 ) -> str:
     """Open the project of a text file, or create it; returns its id.
 
     Args:
         file: Markdown, HTML or plain text, by its extension; or a Word document or a PDF, by its content,
             which is converted to Markdown. Pictures in it that are in the library are kept at their steps.
-        workshop: projects to search for it; a new one is created there.
+        editor: projects to search for it; a new one is created there.
         note: called with each line that the user should read.
         allow_outside: whether the text may show any file of this machine.
     Raises:
@@ -128,11 +128,11 @@ def opened(
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
-    library = workshop.engine.illustrator().library
-    allowed = elsewhere(library, allowed=allow_outside)
+    library = editor.engine.illustrator().library
+    allowed = file_policy_of(library, allowed=allow_outside)
     document = None
     if is_container(data):
-        document = as_markdown(read_story_report(file, elsewhere=allowed), library)
+        document = as_markdown(read_story_report(file, file_policy=allowed), library)
         kind, text = document.format, document.text
         note(f"{file.name}: converted to Markdown, in which you edit it from now on")
         for line in document.notes:
@@ -148,17 +148,17 @@ def opened(
         text = text.removeprefix("\ufeff")
         if guessed:
             note(f"{file.name}: {guessed}")
-    projects = workshop.projects
+    projects = editor.projects
     for project in projects.ids():
         if projects.read(project).state.text == digest(text):
             return project
     if document is not None:
-        return workshop.create(text, format=kind, given=document.given, notes=document.notes).id
-    shown = shown_by(read_story_report(file, elsewhere=allowed).story, library)
+        return editor.create(text, format=kind, given=document.given, notes=document.notes).id
+    shown = match_given_pictures(read_story_report(file, file_policy=allowed).story, library)
     told = pictures_told(shown)
     for line in told:
         note(f"{file.name}: {line}")
-    return workshop.create(text, format=kind, given=shown.inside, told=told).id
+    return editor.create(text, format=kind, given=shown.inside, told=told).id
 
 
 WARMING_S = 30
@@ -230,7 +230,7 @@ def serve_studio(
         )
         path = "/"
         if text is not None:
-            path = f"/projects/{opened(text, studio.workshop, note, allow_outside=allow_outside)}"
+            path = f"/projects/{opened(text, studio.editor, note, allow_outside=allow_outside)}"
         else:
             warming.start()
         address = bound.url(path)
@@ -239,7 +239,7 @@ def serve_studio(
             browse = files.enter_context(leading_to(address, thumbnails))
         guard = bound.guard("limner-studio")
         if bound.loopback:
-            larger = dict.fromkeys((shelf_routes.BATCHES, routes.DOCUMENTS), FILE_BYTES)
+            larger = dict.fromkeys((library_page_routes.BATCHES, routes.DOCUMENTS), FILE_BYTES)
             guard = replace(guard, larger=larger)
         serve(
             create_app(studio, token=guard.token is not None),

@@ -15,8 +15,8 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 from limner.config import Record
 from limner.errors import DataError, counted
 from limner.export.markdown import without_pictures, words_of
+from limner.match.given_pictures import GivenPictures, match_given_pictures
 from limner.match.illustrate import BoardOptions
-from limner.match.shown import GivenPictures, shown_by
 from limner.progress import Progress
 from limner.records import Board, Segmentation, Story
 from limner.store.library import PictureStore
@@ -26,15 +26,15 @@ from limner.studio.step_edits import (
     Insert,
     Join,
     Move,
-    OfStep,
     OrderPictures,
     PictureId,
     Position,
     Reword,
     Split,
+    StepEdit,
     TakePicture,
     Title,
-    shown_first,
+    first_picture,
 )
 from limner.text.read import Reading
 from limner.text.worker import READER
@@ -77,13 +77,13 @@ def _still_there(raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
     return raw | {"options": kept}
 
 
-class Offer(OfStep):
+class Offer(StepEdit):
     """The list in which a picture was offered: a step, counted from 0, and a revision."""
 
     revision: int
 
 
-class Choose(OfStep):
+class Choose(StepEdit):
     """Show a picture at a step, and lock it.
 
     Attributes:
@@ -104,7 +104,7 @@ class Choose(OfStep):
         return self
 
 
-class Fix(OfStep):
+class Fix(StepEdit):
     """Lock or unlock a step.
 
     lock keeps the current picture; blank keeps the step without one; unlock lets later choices change it, and
@@ -114,7 +114,7 @@ class Fix(OfStep):
     kind: Literal["lock", "unlock", "blank", "lock-others"]
 
 
-class Relation(OfStep):
+class Relation(StepEdit):
     """Choose a picture with a given coherence relation to the step's text; None removes the condition."""
 
     kind: Literal["relation"]
@@ -297,7 +297,7 @@ def as_markdown(
     """
     story = reading.story
     text = words_of(without_pictures(story))
-    shown = shown_by(story, library)
+    shown = match_given_pictures(story, library)
     told, given = pictures_told(shown), shown.inside
     if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
         told, given = ["as Markdown it has other steps, so its own pictures are not kept at their steps"], {}
@@ -328,7 +328,7 @@ def checked_length(story: Story) -> Story:
     return story
 
 
-def named(story: Story) -> str:
+def project_title(story: Story) -> str:
     """Title for a project: that of its text, or the first words."""
     if story.title.strip():
         return story.title.strip()[:200]
@@ -336,24 +336,24 @@ def named(story: Story) -> str:
     return (words if len(words) <= 60 else words[:60].rsplit(" ", 1)[0] + " …") or UNTITLED
 
 
-def changed(state: State, edit: Edit, board: Board, library: Illustrator) -> State:
+def apply_edit(state: State, edit: Edit, board: Board, library: Illustrator) -> State:
     """The state after an edit.
 
     Args:
         state: the state before it.
-        edit: the edit; of a retext only the text itself is applied here, see `carried`.
+        edit: the edit; of a retext only the text itself is applied here, see `carry_locks`.
         board: the storyboard that the user saw.
         library: the library.
     Raises:
         DataError: the step or picture does not exist.
     """
-    steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, OfStep) else ()
+    steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, StepEdit) else ()
     for step in steps:
         check_step(step, board)
     if isinstance(edit, Choose | Ban | TakePicture) and edit.kind not in ("unban", "remove-picture"):
         library.catalogue.pictures([edit.picture])
     if isinstance(edit, TakePicture | OrderPictures | Frame):
-        first, was = shown_first(edit, board), board.steps[edit.step]
+        first, was = first_picture(edit, board), board.steps[edit.step]
         # Crops and captions belong to the picture for which they were made.
         if first != board.shown[edit.step] or was.origin != "given":
             return state.model_copy(update={"pins": {**state.pins, edit.step: first}})
@@ -397,11 +397,11 @@ def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
     return fields
 
 
-def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], frozenset[int]]:
+def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], frozenset[int]]:
     """Steps that an edit affects; all others stay as they are.
 
     Args:
-        edit: any edit but a retext, for which see `carried`.
+        edit: any edit but a retext, for which see `carry_locks`.
         state: the state after it.
         board: the storyboard before it.
     Returns:
@@ -411,7 +411,7 @@ def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], f
     match edit:
         case Fix(kind="lock-others", step=step):
             named = {one for one in shown if one != step}
-        case OfStep(step=step):
+        case StepEdit(step=step):
             named = {step}
         case Swap(a=a, b=b):
             named = {a, b}
@@ -431,7 +431,7 @@ def concerned(edit: Edit, state: State, board: Board) -> tuple[frozenset[int], f
     return frozenset(named - known), frozenset(named & known)
 
 
-def moved(before: Story, after: Story) -> dict[int, int]:
+def step_mapping(before: Story, after: Story) -> dict[int, int]:
     """New positions of the steps of one story whose words are in another."""
     old, new = ([(step.title, step.text) for step in story.steps] for story in (before, after))
     found: dict[int, int] = {}
@@ -440,7 +440,7 @@ def moved(before: Story, after: Story) -> dict[int, int]:
     return found
 
 
-def followed(state: State, moved: Mapping[int, int]) -> State:
+def move_locks(state: State, moved: Mapping[int, int]) -> State:
     """Locks, moved with their steps; of merged steps, the first that shows a picture counts."""
     fixed: dict[str, dict[int, object]] = {"pins": {}, "relations": {}, "given": {}}
     for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given)):
@@ -450,16 +450,16 @@ def followed(state: State, moved: Mapping[int, int]) -> State:
     return state.model_copy(update=fixed)
 
 
-def carried(state: State, moved: Mapping[int, int], reading: Reading) -> State:
+def carry_locks(state: State, moved: Mapping[int, int], reading: Reading) -> State:
     """Locks, moved to the steps that have the same words in a new text."""
     lost = sum(step not in moved for step in state.pins)
     notes = list(reading.summary())
     if lost:
         notes.append(f"{lost} locked or blank steps were unlocked, because their words have changed")
-    return followed(state, moved).model_copy(update={"notes": tuple(notes)})
+    return move_locks(state, moved).model_copy(update={"notes": tuple(notes)})
 
 
-def rebased(edit: Edit, before: State, board: Board, now: State, fresh: Board) -> Edit | None:
+def rebase_edit(edit: Edit, before: State, board: Board, now: State, fresh: Board) -> Edit | None:
     """Convert an edit of an earlier state into one of the current state.
 
     Args:
@@ -471,7 +471,7 @@ def rebased(edit: Edit, before: State, board: Board, now: State, fresh: Board) -
     Returns:
         The edit with the current positions of its steps; None if something that it affects has changed.
     """
-    places = moved(board.story, fresh.story)
+    places = step_mapping(board.story, fresh.story)
     same = {old for old, new in places.items() if _is_at(before, board, old) == _is_at(now, fresh, new)}
     match edit:
         case Retitle():

@@ -14,9 +14,9 @@ from pathlib import Path
 from limner.encoders.trained import trained_runs
 from limner.errors import LimnerError
 from limner.library import Library
+from limner.match.given_pictures import GivenPictures
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
-from limner.match.shown import GivenPictures
 from limner.progress import Progress
 from limner.records import Board, BoardStep, Candidate, Step, Story, limner_version
 from limner.studio.edits import State
@@ -25,7 +25,7 @@ from limner.studio.step_edits import Constraints
 NOTHING = Constraints()
 
 
-def made(
+def illustrate_story(
     asked: Illustrator,
     story: Story,
     options: BoardOptions,
@@ -80,7 +80,7 @@ def _there(
     }
 
 
-def strip_of(
+def candidates_for(
     asked: Illustrator,
     board: Board,
     state: State,
@@ -97,9 +97,9 @@ def strip_of(
         state: state of the project, with the relation for this step.
         step: 0-based.
         limit: maximum number of candidates.
-        progress: see `made`.
+        progress: see `illustrate_story`.
     Raises:
-        LimnerError: see `made`.
+        LimnerError: see `illustrate_story`.
     """
     fixed = _others(state, step)
     candidates = max(state.options.candidates, limit)
@@ -110,7 +110,7 @@ def strip_of(
     return found[:limit]
 
 
-def explained(
+def explain_steps(
     asked: Illustrator, board: Board, state: State, steps: Iterable[int], progress: Progress | None = None
 ) -> Board | None:
     """The storyboard with some steps explained again: they show their locked or previous picture.
@@ -122,12 +122,12 @@ def explained(
         board: the storyboard before.
         state: the current state.
         steps: 0-based.
-        progress: see `made`.
+        progress: see `illustrate_story`.
     Returns:
         The storyboard; None if these steps cannot be explained alone: with a trained run, or if the library
         no longer contains a picture.
     Raises:
-        LimnerError: see `made`.
+        LimnerError: see `illustrate_story`.
     """
     if asked.model is not None:
         return None
@@ -220,7 +220,7 @@ class Engine:
         """Load what the first storyboard needs; errors are left for it to report."""
         story = Story(id="warm", steps=(Step(text="warm"),))
         with suppress(LimnerError):
-            made(self.illustrator(), story, BoardOptions())
+            illustrate_story(self.illustrator(), story, BoardOptions())
 
     def library(self) -> Library:
         """The library, reopened, so that nothing changes during a request."""

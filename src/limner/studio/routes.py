@@ -27,10 +27,10 @@ from limner.records import Board, Candidate, Picture, Problem
 from limner.server.problems import ProblemError
 from limner.store.catalogue import Only, Order
 from limner.studio import schemas
-from limner.studio.bringing import Arrivals
 from limner.studio.edits import TEXT_LETTERS, MarkdownDocument, as_markdown, read_text
-from limner.studio.engine import Engine, made
+from limner.studio.engine import Engine, illustrate_story
 from limner.studio.jobs import Job, Jobs, Stoppable
+from limner.studio.library_page import LibraryPage
 from limner.studio.pictures import (
     MEDIA_TYPE,
     ExportFormat,
@@ -41,10 +41,10 @@ from limner.studio.pictures import (
     side_for,
 )
 from limner.studio.preferences import read_preferences
+from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Choice, Projects, Trashed
 from limner.studio.schemas import Changes, DuplicateGroup, Page, PictureItem, Project, ProjectSummary
-from limner.studio.shelf import Shelf
-from limner.studio.workshop import Workshop
+from limner.studio.uploads import Uploads
 from limner.text.read import container_of, is_container
 from limner.text.worker import READER
 
@@ -103,11 +103,11 @@ class Studio:
             writable: whether folders may be added: only if this machine alone can connect.
         """
         self.engine, self.writable = engine, writable
-        self.workshop = Workshop(engine, Projects(projects))
+        self.editor = ProjectEditor(engine, Projects(projects))
         self.thumbnails = Thumbnails(thumbnails)
         self.jobs = Jobs(engine)
-        self.arrivals = Arrivals(engine.folder)
-        self.shelf = Shelf(engine, self.workshop.projects)
+        self.uploads = Uploads(engine.folder)
+        self.library_page = LibraryPage(engine, self.editor.projects)
 
     def local(self) -> None:
         """Refuse requests that only this machine may make.
@@ -150,7 +150,7 @@ def library_router(studio: Studio) -> APIRouter:
         order: Order = "path",
     ) -> schemas.PicturePage:
         """A page of the list of pictures; `q` searches file names and captions."""
-        total, found, months = studio.shelf.page(offset, limit, q, only, order)
+        total, found, months = studio.library_page.page(offset, limit, q, only, order)
         return schemas.PicturePage(total=total, items=tuple(map(PictureItem.of, found)), months=months)
 
     @routes.get("/library/left-out")
@@ -348,12 +348,12 @@ def _info(studio: Studio) -> schemas.LibraryInfo:
 def project_router(studio: Studio) -> APIRouter:
     """Routes for projects."""
     routes = APIRouter(prefix="/api", tags=["projects"])
-    workshop = studio.workshop
+    editor = studio.editor
 
     @routes.get("/projects")
     def projects() -> list[ProjectSummary]:
         """All projects, the last changed first."""
-        return workshop.summaries()
+        return editor.summaries()
 
     @routes.post("/projects", status_code=201, response_model=Project, responses=LATER)
     def create(request: schemas.ProjectRequest, visit: Visit, prefer: Prefer = "") -> Project | Response:
@@ -365,7 +365,7 @@ def project_router(studio: Studio) -> APIRouter:
         """
 
         def work(progress: Progress) -> Project:
-            return workshop.create(
+            return editor.create(
                 request.text,
                 format=request.format,
                 by=request.by,
@@ -393,27 +393,27 @@ def project_router(studio: Studio) -> APIRouter:
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
         """The current state of a project."""
-        return workshop.get(project)
+        return editor.get(project)
 
     @routes.delete("/projects/{project}", status_code=204)
     def remove(project: str) -> None:
         """Move a project to the trash folder; nothing is deleted."""
-        workshop.projects.remove(project)
+        editor.projects.remove(project)
 
     @routes.post("/projects/{project}/duplicate", status_code=201)
     def duplicate(project: str) -> Project:
         """Copy a project; the copy has a history of its own."""
-        return workshop.duplicate(project)
+        return editor.duplicate(project)
 
     @routes.get("/trash")
     def trash() -> list[Trashed]:
         """Projects in the trash, the last removed first."""
-        return workshop.projects.trashed()
+        return editor.projects.trashed()
 
     @routes.post("/trash/{item}/restore")
     def restore(item: str) -> Project:
         """Restore a project from the trash."""
-        return workshop.get(workshop.projects.restore(item))
+        return editor.get(editor.projects.restore(item))
 
     @routes.post("/projects/{project}/edits", response_model=Changes, responses=LATER)
     def edit(
@@ -427,8 +427,8 @@ def project_router(studio: Studio) -> APIRouter:
         """
 
         def work(progress: Progress) -> Changes:
-            now = workshop.edit(project, request.revision, request.edit, key=request.key, progress=progress)
-            return workshop.changes(now, request.revision)
+            now = editor.edit(project, request.revision, request.edit, key=request.key, progress=progress)
+            return editor.changes(now, request.revision)
 
         return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
@@ -442,19 +442,19 @@ def project_router(studio: Studio) -> APIRouter:
         """
 
         def work(progress: Progress) -> schemas.Preview:
-            return workshop.preview(project, request.revision, request.options, progress=progress)
+            return editor.preview(project, request.revision, request.options, progress=progress)
 
         return _done(studio.jobs, prefer, "", work, lambda _: project, visit=visit, queued=False)
 
     @routes.post("/projects/{project}/undo")
     def undo(project: str, request: schemas.ChangeRequest) -> Project:
         """Undo the last change."""
-        return workshop.undo(project, request.revision, request.key)
+        return editor.undo(project, request.revision, request.key)
 
     @routes.post("/projects/{project}/redo")
     def redo(project: str, request: schemas.ChangeRequest) -> Project:
         """Redo the last undone change."""
-        return workshop.redo(project, request.revision, request.key)
+        return editor.redo(project, request.revision, request.key)
 
     @routes.get("/projects/{project}/steps/{step}/candidates")
     def candidates(
@@ -465,14 +465,14 @@ def project_router(studio: Studio) -> APIRouter:
         relation: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
     ) -> schemas.Strip:
         """Candidates for one step with all other steps unchanged, best first."""
-        return workshop.strip(project, step, limit, relation, progress=visit)
+        return editor.strip(project, step, limit, relation, progress=visit)
 
-    _add_exports(routes, workshop)
+    _add_exports(routes, editor)
 
     @routes.get("/projects/{project}/preferences")
     def preferences(project: str) -> list[Choice]:
         """Replacements made in this project and not undone; they stay on this machine."""
-        return [one for one in workshop.projects.read(project).choices if not one.withdrawn]
+        return [one for one in editor.projects.read(project).choices if not one.withdrawn]
 
     @routes.get("/preferences", response_class=Response)
     def every_preference(consent: Annotated[str, Query(max_length=10)] = "") -> Response:
@@ -484,9 +484,9 @@ def project_router(studio: Studio) -> APIRouter:
             raise ProblemError(
                 403, "your choices leave the studio only with your consent: add consent=yes", kind="consent"
             )
-        if not workshop.projects.folder.is_dir():
+        if not editor.projects.folder.is_dir():
             raise ProblemError(422, "there are no projects yet, so nothing was replaced", kind="malformed")
-        found = read_preferences(workshop.projects.folder)
+        found = read_preferences(editor.projects.folder)
         lines = "".join(f"{one.model_dump_json()}\n" for one in found)
         headers = {"content-disposition": 'attachment; filename="preferences.jsonl"'}
         return Response(lines.encode("utf-8"), media_type="application/x-ndjson", headers=headers)
@@ -525,7 +525,7 @@ def search_router(studio: Studio) -> APIRouter:
         asked = studio.engine.illustrator()
         note = None
         only, without = question.only or Only(), question.without
-        used = studio.shelf.used() if only.used is not None else frozenset()
+        used = studio.library_page.used() if only.used is not None else frozenset()
         if question.occasion is not None:
             of_day = asked.catalogue.same_occasion(question.occasion)
             others = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
@@ -567,12 +567,12 @@ def search_router(studio: Studio) -> APIRouter:
         """Choose a picture for every step of a text; nothing is saved."""
         story = read_text(request.text, request.format, request.by, visit).story
         options = request.options or BoardOptions()
-        return made(studio.engine.illustrator(), story, options, progress=visit)
+        return illustrate_story(studio.engine.illustrator(), story, options, progress=visit)
 
     return routes
 
 
-def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
+def _add_exports(routes: APIRouter, editor: ProjectEditor) -> None:
     """Add the routes that export a storyboard."""
 
     @routes.get("/projects/{project}/export", response_class=Response)
@@ -584,7 +584,7 @@ def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
         """Export the storyboard as a file, with alt text and credits; Markdown is returned as a ZIP with its
         pictures.
         """
-        found = workshop.get(project)
+        found = editor.get(project)
         made = exported(found.board, found.title, format, plan)
         headers = {"content-disposition": made.disposition}
         if made.warnings:
@@ -599,6 +599,6 @@ def _add_exports(routes: APIRouter, workshop: Workshop) -> None:
         format: ExportFormat = "html",  # noqa: A002
     ) -> Response:
         """Preview the beginning of an export inside a page of the studio; for PDF, the exact pages."""
-        found = workshop.get(project)
+        found = editor.get(project)
         made = previewed(found.board, found.title, format, plan)
         return Response(made.data, media_type=made.media_type, headers=FRAMED)

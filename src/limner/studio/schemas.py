@@ -16,7 +16,7 @@ from limner.export import Layout
 from limner.match.illustrate import BoardOptions
 from limner.records import Board, BoardStep, Candidate, Picture, Problem, Segmentation, Step
 from limner.store.catalogue import Only
-from limner.studio.edits import Edit, Options, RelationName, State, Text, TextFormat, moved
+from limner.studio.edits import Edit, Options, RelationName, State, Text, TextFormat, step_mapping
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile, digest
 from limner.studio.step_edits import PictureId, Position, Title
@@ -596,7 +596,7 @@ def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Cha
     if before is None:
         order = (None,) * len(board.steps)
     elif _words(before[1]) != _words(board):
-        places = {new: old for old, new in moved(before[1].story, board.story).items()}
+        places = {new: old for old, new in step_mapping(before[1].story, board.story).items()}
         order = tuple(places.get(step) for step in range(len(board.steps)))
     steps = [
         StepNow(position=place, story=board.story.steps[place], board=step, state=now.steps[place])

@@ -15,7 +15,7 @@ from limner.errors import DataError, counted
 from limner.export.markdown import revised_source, words_of
 from limner.progress import Progress
 from limner.records import MOST_PICTURES, Board, Framing, Picture, Segmentation, Story
-from limner.text.revise import Revision
+from limner.text.revise import StoryRevision
 from limner.text.worker import READER
 
 STEP_LETTERS = 100_000
@@ -41,13 +41,13 @@ class Constraints(Record):
     given: dict[int, str] = Field(default_factory=dict)
 
 
-class OfStep(Record):
+class StepEdit(Record):
     """An edit of one step, counted from 0."""
 
     step: Position
 
 
-class Reword(OfStep):
+class Reword(StepEdit):
     """Change the text of a step; unless it is locked, its picture is chosen again.
 
     Attributes:
@@ -60,7 +60,7 @@ class Reword(OfStep):
     title: Title | None = None
 
 
-class Split(OfStep):
+class Split(StepEdit):
     """Split a step in two; its lock and pictures stay with the first part.
 
     Attributes:
@@ -71,7 +71,7 @@ class Split(OfStep):
     at: int = Field(ge=1, le=STEP_LETTERS)
 
 
-class Join(OfStep):
+class Join(StepEdit):
     """Merge a step with the next one, keeping the pictures of both that the user chose (merge), or remove it
     (remove).
     """
@@ -79,7 +79,7 @@ class Join(OfStep):
     kind: Literal["merge", "remove"]
 
 
-class Insert(OfStep):
+class Insert(StepEdit):
     """Insert a step before or after this one.
 
     Attributes:
@@ -92,28 +92,28 @@ class Insert(OfStep):
     title: Title | None = None
 
 
-class Move(OfStep):
+class Move(StepEdit):
     """Move a step, with its pictures, to another position, counted from 0."""
 
     kind: Literal["move"]
     to: Position
 
 
-class TakePicture(OfStep):
+class TakePicture(StepEdit):
     """Add a picture to those of a step (add-picture), or remove one (remove-picture)."""
 
     kind: Literal["add-picture", "remove-picture"]
     picture: PictureId
 
 
-class OrderPictures(OfStep):
+class OrderPictures(StepEdit):
     """Reorder the pictures of a step."""
 
     kind: Literal["order-pictures"]
     pictures: Annotated[tuple[PictureId, ...], Field(min_length=1, max_length=MOST_PICTURES)]
 
 
-class Frame(OfStep):
+class Frame(StepEdit):
     """Set the crop, focal point, caption and alt text of a picture at a step; omitted ones are reset."""
 
     kind: Literal["frame"]
@@ -125,13 +125,13 @@ WordEdit = Reword | Split | Join | Insert | Move
 PictureEdit = TakePicture | OrderPictures | Frame
 
 
-def revised(story: Story, edit: WordEdit) -> Revision:
+def revised(story: Story, edit: WordEdit) -> StoryRevision:
     """The story after an edit of one step.
 
     Raises:
-        DataError: see the methods of `Revision`.
+        DataError: see the methods of `StoryRevision`.
     """
-    revision = Revision(story)
+    revision = StoryRevision(story)
     match edit:
         case Reword():
             revision.reword(edit.step, edit.text, edit.title)
@@ -148,8 +148,8 @@ def revised(story: Story, edit: WordEdit) -> Revision:
     return revision
 
 
-def written(
-    revision: Revision, by: Segmentation | None, progress: Progress | None = None
+def as_revised_markdown(
+    revision: StoryRevision, by: Segmentation | None, progress: Progress | None = None
 ) -> tuple[Story, str, Segmentation | None]:
     """A revised story as Markdown, and a way to divide it that finds the same steps again, if there is one.
 
@@ -210,12 +210,12 @@ def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:
     return tuple(one for one in shown if one != edit.picture)
 
 
-def shown_first(edit: PictureEdit, board: Board) -> str:
-    """Id of the first picture of a step after an edit; raises as `pictured`."""
+def first_picture(edit: PictureEdit, board: Board) -> str:
+    """Id of the first picture of a step after an edit; raises as `with_pictures`."""
     return _order(edit, board)[0]
 
 
-def pictured(board: Board, edit: PictureEdit, added: Sequence[Picture] = ()) -> Board:
+def with_pictures(board: Board, edit: PictureEdit, added: Sequence[Picture] = ()) -> Board:
     """The storyboard with other pictures at a step.
 
     Args:
@@ -239,7 +239,7 @@ def pictured(board: Board, edit: PictureEdit, added: Sequence[Picture] = ()) -> 
     return board.model_copy(update={"steps": tuple(steps)})
 
 
-def dressed(
+def carry_over_extras(
     fresh: Board,
     board: Board,
     sources: Mapping[int, tuple[int, ...]],

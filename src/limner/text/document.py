@@ -193,7 +193,7 @@ def _file_of(target: str, base: Path) -> str | None:
     return None
 
 
-Elsewhere = Callable[[Path], Path | None]
+FilePolicy = Callable[[Path], Path | None]
 """Function that returns what to show for a file outside the text's folder, such as the same picture in a
 library; None shows nothing.
 """
@@ -203,22 +203,22 @@ OUTSIDE = "lies outside the folder of the text; --allow-outside shows it all the
 NO_FOLDER = "is named by a text without a folder, which can show no file"
 
 
-def nowhere(_: Path) -> None:
+def deny_outside_files(_: Path) -> None:
     """Allow no file outside the text's folder."""
 
 
-def anywhere(path: Path) -> Path:
+def allow_any_file(path: Path) -> Path:
     """Allow every file that the text names."""
     return path
 
 
-def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
+def checked(story: Story, base: Path | None, file_policy: FilePolicy) -> Story:
     """The story without the picture files that it may not show, each with the reason.
 
     Args:
         story: the story as read.
         base: folder of the text; links are followed. None: it has no folder.
-        elsewhere: called for each file outside the folder.
+        file_policy: called for each file outside the folder.
     """
     home = None if base is None else base.resolve()
 
@@ -228,7 +228,7 @@ def checked(story: Story, base: Path | None, elsewhere: Elsewhere) -> Story:
             return picture.model_copy(update={"problem": ""})
         if path is None or not path.is_file():
             problem = WEB if is_web(picture.target) else MISSING
-        elif (shown := path if home and path.is_relative_to(home) else elsewhere(path)) is not None:
+        elif (shown := path if home and path.is_relative_to(home) else file_policy(path)) is not None:
             return picture.model_copy(update={"path": str(shown), "problem": ""})
         else:
             problem = OUTSIDE if home else NO_FOLDER

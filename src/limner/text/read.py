@@ -25,11 +25,11 @@ from limner.records import Segmentation, Step, Story
 from limner.text.document import (
     CREDITS,
     Document,
-    Elsewhere,
+    FilePolicy,
     LeftOut,
     check_count,
     checked,
-    nowhere,
+    deny_outside_files,
     writing_direction,
 )
 from limner.text.markdown import read_markdown
@@ -261,7 +261,7 @@ def reading_of(
     *,
     by: Segmentation | None = None,
     format: Format | None = None,  # noqa: A002
-    elsewhere: Elsewhere = nowhere,
+    file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
     """Read a story from whatever the caller has, with what was left out.
 
@@ -270,7 +270,7 @@ def reading_of(
             a string, which is a path if it names a file or looks like a file name, and a text otherwise.
         by: unit of the text that is one step, see `read_story_report`.
         format: format of a file, by default that of its extension; or of a text, by default plain.
-        elsewhere: see `read_story_report`.
+        file_policy: see `read_story_report`.
     Raises:
         LimnerError: see `read_story_report`.
         ConfigError: the source is something else.
@@ -278,7 +278,7 @@ def reading_of(
     if isinstance(source, Story):
         return Reading(source)
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _names_file(source)):
-        return read_story_report(Path(source).expanduser(), by=by, format=format, elsewhere=elsewhere)
+        return read_story_report(Path(source).expanduser(), by=by, format=format, file_policy=file_policy)
     if isinstance(source, str):
         return parse_story_report(source, format=format or "plain", by=by)
     if not isinstance(source, Sequence) or isinstance(source, bytes):
@@ -294,7 +294,7 @@ def reading_of(
         text = json.dumps({"steps": steps})
     except TypeError as error:
         raise ConfigError(f"text: {error}; expected steps that are strings, or Steps") from None
-    return _parse(text, "json", by, name="text", where="text", base=None, elsewhere=elsewhere)
+    return _parse(text, "json", by, name="text", where="text", base=None, file_policy=file_policy)
 
 
 def _names_file(text: str) -> bool:
@@ -316,7 +316,7 @@ def read_story_report(
     *,
     by: Segmentation | None = None,
     format: Format | None = None,  # noqa: A002
-    elsewhere: Elsewhere = nowhere,
+    file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
     """Read a text file as a story, with what was left out and the decisions made.
 
@@ -326,7 +326,7 @@ def read_story_report(
             without explicit steps is divided into paragraphs, and `Story.by` says so; for the rules see
             `limner.text.segment.cut`.
         format: format of the text; None: that of the file's extension, or plain text if it is unknown.
-        elsewhere: function for pictures that are not below the text's own folder.
+        file_policy: function for pictures that are not below the text's own folder.
 
     Raises:
         MissingError: the file does not exist, or cannot be read.
@@ -342,7 +342,7 @@ def read_story_report(
         raise MissingError(f"{_shown(str(path))}: {reason}; expected a text file that can be read") from None
     name, where, suffix = _shown(path.stem), _shown(path.name), path.suffix.lower()
     return _read(
-        data, format, by, name=name, where=where, suffix=suffix, base=path.parent, elsewhere=elsewhere
+        data, format, by, name=name, where=where, suffix=suffix, base=path.parent, file_policy=file_policy
     )
 
 
@@ -385,7 +385,7 @@ def _read(
     where: str,
     suffix: str | None,
     base: Path | None,
-    elsewhere: Elsewhere = nowhere,
+    file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
     """Read a story from the bytes of a file with an extension, or of a stream without one."""
     most = MAX_DOCUMENT_BYTES if is_container(data) else MAX_BYTES
@@ -398,7 +398,7 @@ def _read(
             notes.append(f"is {CONTAINERS[container]} by its content, and is read as one")
         document, shown = _contained(container, data, where)
         reading = _cut(
-            document, {}, by, name=name, where=where, base=base, elsewhere=_or_below(shown, elsewhere)
+            document, {}, by, name=name, where=where, base=base, file_policy=_also_below(shown, file_policy)
         )
     else:
         if format is None and suffix in _CONTAINER_SUFFIXES:
@@ -413,7 +413,7 @@ def _read(
         notes += [note] if note else []
         if kind == "markdown" and data.startswith(codecs.BOM_UTF8):
             text = f"\ufeff{text}"
-        reading = _parse(text, kind, by, name=name, where=where, base=base, elsewhere=elsewhere)
+        reading = _parse(text, kind, by, name=name, where=where, base=base, file_policy=file_policy)
     return replace(reading, notes=(*notes, *reading.notes), file=where)
 
 
@@ -428,12 +428,12 @@ def _contained(container: Container, data: bytes, where: str) -> tuple[Document,
     return read_pdf(data, where), None
 
 
-def _or_below(folder: Path | None, elsewhere: Elsewhere) -> Elsewhere:
+def _also_below(folder: Path | None, file_policy: FilePolicy) -> FilePolicy:
     """Allow files below a folder, too."""
     if folder is None:
-        return elsewhere
+        return file_policy
     home = folder.resolve()
-    return lambda path: path if path.is_relative_to(home) else elsewhere(path)
+    return lambda path: path if path.is_relative_to(home) else file_policy(path)
 
 
 def parse_story_report(
@@ -469,7 +469,7 @@ def _parse(
     name: str,
     where: str,
     base: Path | None,
-    elsewhere: Elsewhere = nowhere,
+    file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
     source, text = text, text.removeprefix("\ufeff")
     if "\0" in text or any("\ud800" <= letter <= "\udfff" for letter in set(text)):
@@ -479,7 +479,7 @@ def _parse(
     if {unicodedata.category(letter) for letter in set(text)} <= _INVISIBLE:
         raise DataError(f"{where}: is empty; expected a text with words in it")
     document, stated = _document(source if kind == "markdown" else text, kind, where, base)
-    return _cut(document, stated, by, name=name, where=where, base=base, elsewhere=elsewhere)
+    return _cut(document, stated, by, name=name, where=where, base=base, file_policy=file_policy)
 
 
 def _cut(
@@ -490,7 +490,7 @@ def _cut(
     name: str,
     where: str,
     base: Path | None,
-    elsewhere: Elsewhere,
+    file_policy: FilePolicy,
 ) -> Reading:
     """Make a story of a document: take its title, divide it into steps, and check its pictures."""
     check_count(max(len(document.blocks), len(document.steps)), where)
@@ -520,7 +520,7 @@ def _cut(
             "markdown": document.markdown,
         }
     )
-    story = checked(story, base, elsewhere)
+    story = checked(story, base, file_policy)
     return Reading(story, (*document.left_out, *dropped), tuple(notes))
 
 

@@ -19,7 +19,7 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True)
-class Revised:
+class RevisedStep:
     """A step of a story that is being revised.
 
     Attributes:
@@ -36,7 +36,7 @@ class Revised:
 
 
 @dataclass
-class Revision:
+class StoryRevision:
     """A story that is being revised; `story` is the result.
 
     Attributes:
@@ -45,7 +45,7 @@ class Revision:
     """
 
     before: Story
-    steps: list[Revised] = field(init=False)
+    steps: list[RevisedStep] = field(init=False)
 
     def __post_init__(self) -> None:
         """Split the story into its steps and the text between them."""
@@ -59,7 +59,7 @@ class Revision:
             last = self.gaps[place][-1] if self.gaps[place] else None
             own = last is not None and last.kind == "heading" and last.text == step.title
             heading = self.gaps[place].pop() if own and step.title and step.title not in following else None
-            self.steps.append(Revised(step, (place,), changed=False, heading=heading))
+            self.steps.append(RevisedStep(step, (place,), changed=False, heading=heading))
 
     @property
     def story(self) -> Story:
@@ -148,7 +148,7 @@ class Revision:
             }
         )
         sources, heading = one.sources + other.sources, one.heading or other.heading
-        self.steps[place] = Revised(step, sources, changed=True, heading=heading)
+        self.steps[place] = RevisedStep(step, sources, changed=True, heading=heading)
         self.gaps[place + 1 : place + 3] = [self.gaps[place + 1] + self.gaps[place + 2]]
         self._count()
 
@@ -202,10 +202,10 @@ class Revision:
 
     def _insert(self, place: int, step: Step, *, opens: bool = False) -> None:
         """Insert a new step; text at that position goes before it if it is introductory, else after it."""
-        self.steps.insert(place, Revised(step))
+        self.steps.insert(place, RevisedStep(step))
         self.gaps.insert(place + opens, [])
 
-    def _take(self, place: int) -> Revised:
+    def _take(self, place: int) -> RevisedStep:
         """Remove a step and close the gap."""
         self.gaps[place : place + 2] = [self.gaps[place] + self.gaps[place + 1]]
         return self.steps.pop(place)

@@ -4,9 +4,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from crews import together
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from process_groups import together
 
 from limner.errors import NumericsError, ShapeError
 from limner.research.datasets import neighbours
@@ -91,7 +91,7 @@ def test_several_processes_find_the_neighbours_of_one(method):
     """Each compares some rows with all, or searches all rows in a graph of some of them."""
     vectors, text_ids, image_ids = clusters(n=600, copies=400 if method == "hnsw" else 0)
     ids = {"text_ids": text_ids, "image_ids": image_ids}
-    graphs = together(3, lambda crew: build_graph(vectors, size=20, method=method, crew=crew, **ids))
+    graphs = together(3, lambda group: build_graph(vectors, size=20, method=method, group=group, **ids))
     for graph in graphs:
         np.testing.assert_array_equal(graph, graphs[0])
     assert counts(graphs[0]).tolist() == [20] * 600

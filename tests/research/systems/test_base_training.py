@@ -21,7 +21,7 @@ from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, read_config, validation
 from limner.research.systems import limner
-from limner.research.systems.base import Parts, system
+from limner.research.systems.base import ModelParts, system
 from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 from limner.research.training.settings import DataConfig
@@ -139,9 +139,9 @@ def test_it_learns_goes_on_bit_for_bit_and_becomes_a_file(tmp_path, rows, monkey
 def test_the_last_blocks_multiply_as_those_that_were_stored(tmp_path, rows, precision):
     key = {"backbone": "b", "weights_sha256": "", "transform": f"squash 260 bicubic {precision}; traits 1"}
     data = corpus(rows)
-    parts = Parts(Vocabulary(()), ROW, sentences=ENGLISH, multilingual=FOREIGN)
+    parts = ModelParts(Vocabulary(()), ROW, sentences=ENGLISH, multilingual=FOREIGN)
     stored = SimpleNamespace(backbone=key)
-    limner.SYSTEM.gather(settings(tmp_path), stored, parts)
+    limner.SYSTEM.prepare_parts(settings(tmp_path), stored, parts)
     assert parts.about["backbone"] == key
     model = limner.SYSTEM.build(settings(tmp_path), parts)
     assert model.blocks_in == getattr(torch, precision)
@@ -202,7 +202,8 @@ def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH)
     model = limner.Limner(
-        limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+        limner.LimnerArchitecture(width=8),
+        ModelParts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN),
     )
     with pytest.raises(ShapeError, match="expected"):
         model.features_of(torch.zeros(2, 3))
@@ -210,7 +211,8 @@ def test_what_does_not_fit_is_said(tmp_path, rows):
 
 def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
     model = limner.Limner(
-        limner.LimnerArchitecture(width=8), Parts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN)
+        limner.LimnerArchitecture(width=8),
+        ModelParts(Vocabulary(()), 1, sentences=ENGLISH, multilingual=FOREIGN),
     )
     config = settings(tmp_path)
     opened = Run(tmp_path, model, config, limner.SYSTEM.capabilities(config))

@@ -8,7 +8,7 @@ from limner.arrays import scores
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.evaluation.refinement import Refinement, pair_logits, refine
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.cmcm import Architecture, Cmcm, ImageHead
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea", "fox"]
@@ -17,7 +17,7 @@ SMALL = Architecture(dim=8, word_width=6, hidden=5)
 
 
 def parts(relations, vocabulary=VOCABULARY):
-    return Parts(vocabulary, 10, max_length=6, about={"relations": relations})
+    return ModelParts(vocabulary, 10, max_length=6, about={"relations": relations})
 
 
 def model(seed=0, relations=("visible", "story"), **changes):

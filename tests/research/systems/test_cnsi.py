@@ -8,7 +8,7 @@ from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.research.losses.contrastive import order_energy
 from limner.research.systems import cnsi
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.cnsi import Cnsi, CnsiArchitecture
 
 SMALL = {"word_width": 6, "dim": 8, "hidden": 5, "dropout": 0.5}
@@ -19,7 +19,7 @@ def model(seed=0, **more):
     torch.manual_seed(seed)
     vocabulary = Vocabulary.build(STORY)
     own = CnsiArchitecture(**SMALL | more)
-    return Cnsi(own, Parts(vocabulary, 4, max_length=20))
+    return Cnsi(own, ModelParts(vocabulary, 4, max_length=20))
 
 
 def test_stories_do_not_touch_each_other():
@@ -87,4 +87,4 @@ def test_what_does_not_fit_is_said():
         own.stories(torch.ones(4, 8), torch.tensor([2, 2]), torch.zeros(3, 64))
     vocabulary = Vocabulary.build(STORY)
     with pytest.raises(ShapeError):
-        Cnsi(CnsiArchitecture(**SMALL), Parts(vocabulary, 4, vectors=torch.zeros(3, 6)))
+        Cnsi(CnsiArchitecture(**SMALL), ModelParts(vocabulary, 4, vectors=torch.zeros(3, 6)))

@@ -369,7 +369,7 @@ def test_a_killed_run_goes_on_bit_for_bit(tmp_path):
 def test_another_memory_is_refused():
     first, second = (prepare(config("method=diversity"), corpus(n=n)).task for n in (40, 44))
     with pytest.raises(CheckpointError, match="memory: found"):
-        second.remember(first.memory())
+        second.load_state_dict(first.state_dict())
 
 
 def test_a_run_comes_back_with_its_settings(tmp_path):

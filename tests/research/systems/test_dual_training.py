@@ -14,7 +14,7 @@ from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, validation
 from limner.research.systems import document, dual
-from limner.research.systems.base import Parts, system
+from limner.research.systems.base import ModelParts, system
 from limner.research.systems.dual import Dual, DualArchitecture
 from limner.research.training.corpus import ArrayRows, corpus_of
 from limner.research.training.loop import Loop
@@ -79,7 +79,7 @@ def test_the_dual_encoder_learns_and_comes_back(tmp_path, context):
 def test_a_story_hears_itself_and_no_other(context):
     torch.manual_seed(0)
     own = DualArchitecture(dim=8, hidden=4, context=context)
-    model = Dual(own, Parts(Vocabulary(()), 5, sentences=Words())).eval()
+    model = Dual(own, ModelParts(Vocabulary(()), 5, sentences=Words())).eval()
     stories = [["ash0 bay1", "cod2"], ["dew0"], ["elm1", "fog2 gem0", "hay1"]]
     together = torch.from_numpy(Words().encode_text([text for story in stories for text in story]))
     made_together = model(together, torch.tensor([2, 1, 3])).detach().numpy()
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_said():
     rows = corpus(8)
     with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(dual.SYSTEM, build(dual.DualConfig, values("dual"), "test"), rows)
-    model = Dual(DualArchitecture(dim=8), Parts(Vocabulary(()), 5, sentences=Words()))
+    model = Dual(DualArchitecture(dim=8), ModelParts(Vocabulary(()), 5, sentences=Words()))
     with pytest.raises(ShapeError, match="S in all"):
         model(torch.zeros(3, 48), torch.tensor([2]))
     with pytest.raises(ShapeError, match=r"expected \(B, 5\)"):

@@ -17,7 +17,7 @@ from limner.research.runs.fit import prepare
 from limner.research.runs.train import maximise, validation
 from limner.research.scenes.graphs import SceneGraph, read_graphs, write_graphs
 from limner.research.systems import gsda, vse
-from limner.research.systems.base import Capabilities, Parts
+from limner.research.systems.base import Capabilities, ModelParts
 from limner.research.systems.gsda import rows_of_other_stories
 from limner.research.systems.gsda.model import Gsda, GsdaArchitecture, GsdaConfig
 from limner.research.systems.vse import VseConfig
@@ -297,7 +297,7 @@ def test_a_story_does_not_depend_on_its_company():
     texts = [["a red fox runs", "two bears", "the whale sings"], ["fox"], ["bears sing", "the fox"]]
     vocabulary = Vocabulary.build([text for story in texts for text in story])
     sizes = GsdaArchitecture(word_width=6, hidden=4, attention=5, dim=8)
-    model = Gsda(sizes, Parts(vocabulary, 10, max_length=6, sentences=WORDS))
+    model = Gsda(sizes, ModelParts(vocabulary, 10, max_length=6, sentences=WORDS))
     together = model.encode_stories([*texts, []])
     assert [len(part) for part in together] == [3, 1, 2, 0]
     for story, part in zip(texts, together[:3], strict=True):

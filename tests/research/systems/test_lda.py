@@ -8,7 +8,7 @@ import torch
 
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.lda import (
     CELL_PX,
     Lda,
@@ -26,7 +26,7 @@ CENTRES = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
 
 def model(**more):
     parts = {"mean": torch.zeros(2), "axes": torch.eye(2), "centres": CENTRES, "topics": TOPICS} | more
-    return Lda(LdaArchitecture(alpha=1.0), Parts(Vocabulary(WORDS), 2, tensors=parts))
+    return Lda(LdaArchitecture(alpha=1.0), ModelParts(Vocabulary(WORDS), 2, tensors=parts))
 
 
 def test_visual_words_are_the_nearest_centres():

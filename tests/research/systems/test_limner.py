@@ -24,7 +24,7 @@ from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, read_config, validation
 from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
 from limner.research.systems import limner
-from limner.research.systems.base import Parts, names, system
+from limner.research.systems.base import ModelParts, names, system
 from limner.research.systems.limner import context_of
 from limner.research.systems.limner.model import others_mean
 from limner.research.training.loop import Loop
@@ -51,7 +51,7 @@ def rows():
 
 def model_of(words=(), width=1, **architecture):
     torch.manual_seed(1)
-    parts = Parts(Vocabulary(words), width, sentences=ENGLISH, multilingual=FOREIGN)
+    parts = ModelParts(Vocabulary(words), width, sentences=ENGLISH, multilingual=FOREIGN)
     architecture |= {"words": True} if words else {}
     return limner.Limner(limner.LimnerArchitecture(width=16, looks=8, **architecture), parts).eval()
 
@@ -146,7 +146,7 @@ def test_words_add_their_vectors_by_rarity_and_unknown_ones_nothing(rows):
 def test_rarity_is_counted_over_training_texts(rows):
     data = corpus(rows)
     model = model_of(("stripes3", "copy0", "never"), changed_from=22)
-    model.settle(data)
+    model.fit_constants(data)
     texts = [set(pair.text.split()) for pair in data.train.pairs]
     due = [np.log(len(texts) / sum(word in text for text in texts)) for word in ("stripes3", "copy0")]
     np.testing.assert_allclose(model.rarity.numpy(), [0, 0, *due, 0], atol=1e-5)
@@ -156,7 +156,7 @@ def test_a_picture_is_the_sum_of_the_backbone_and_of_further_encoders(rows):
     more = np.random.default_rng(0).normal(3, 2, (len(rows), 5)).astype(np.float32)
     joined = np.concatenate([rows, more], axis=1)
     model = model_of(width=joined.shape[1], changed_from=22)
-    model.settle(corpus(joined))
+    model.fit_constants(corpus(joined))
     np.testing.assert_allclose(model.beside_mean.numpy(), more.mean(axis=0), atol=1e-4)
     values = torch.from_numpy(joined)
     with torch.no_grad():
@@ -216,9 +216,9 @@ def test_looks_read_traits_beside_the_backbone_and_texts_do_not(tmp_path, rows, 
     due = own @ own.T + told @ told.T
     torch.testing.assert_close(seen @ seen.T, due / (1 + model.traits_share**2), atol=1e-4, rtol=1e-4)
     both = np.concatenate([rows, traits[:, :3], traits], axis=1)
-    parts = Parts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN)
+    parts = ModelParts(Vocabulary(()), both.shape[1], sentences=ENGLISH, multilingual=FOREIGN)
     made = limner.Limner(limner.LimnerArchitecture(width=16, looks=8, changed_from=22), parts, traits=True)
-    made.settle(corpus(both))
+    made.fit_constants(corpus(both))
     assert made.beside.straight.in_features == 3
     assert made.eval().encode_image(both).shape == (len(rows), 16)
 

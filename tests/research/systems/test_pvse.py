@@ -7,7 +7,7 @@ import torch
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
 from limner.research.losses.weighting import weighted_hinge
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.complementary.model import Pvse, PvseArchitecture, pair_scores
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea", "fox"]
@@ -17,7 +17,7 @@ SMALL = PvseArchitecture(heads=3, dim=8, word_width=6, image_hidden=5, text_hidd
 
 def model(seed=0, **changes):
     torch.manual_seed(seed)
-    return Pvse(SMALL.model_copy(update=changes), Parts(VOCABULARY, 10, max_length=6))
+    return Pvse(SMALL.model_copy(update=changes), ModelParts(VOCABULARY, 10, max_length=6))
 
 
 def grids(n=5, seed=1):

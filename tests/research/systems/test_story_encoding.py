@@ -17,7 +17,7 @@ class Lengths(text_side.StoryModel):
     dim = 2
 
     def __init__(self):
-        super().__init__(None, base.Parts(Vocabulary(()), 0))
+        super().__init__(None, base.ModelParts(Vocabulary(()), 0))
         self.calls = []
 
     def together(self, stories):

@@ -6,7 +6,7 @@ import torch
 
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ConfigError, ShapeError
-from limner.research.systems.base import Capabilities, Parts, drawing_backbone
+from limner.research.systems.base import Capabilities, ModelParts, drawing_backbone
 from limner.research.systems.vrss import Vrss, VrssArchitecture
 
 STORIES = [
@@ -42,7 +42,7 @@ def model(seed=0, **changes):
     torch.manual_seed(seed)
     own = VrssArchitecture.model_validate(SMALL.model_dump() | changes)
     encoder = Initials() if own.text == "sentences" else None
-    return Vrss(own, Parts(VOCABULARY, 10, max_length=6, sentences=encoder))
+    return Vrss(own, ModelParts(VOCABULARY, 10, max_length=6, sentences=encoder))
 
 
 def run(built, stories):

@@ -6,7 +6,7 @@ import torch
 
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import ShapeError
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.vse import Vse, VseArchitecture
 
 TEXTS = ["a red fox runs", "two bears", "the blue whale sings in the deep sea"]
@@ -16,7 +16,7 @@ VOCABULARY = Vocabulary.build(TEXTS)
 def model(**changes):
     torch.manual_seed(0)
     own = VseArchitecture(dim=8, word_width=6, **changes)
-    return Vse(own, Parts(VOCABULARY, 10, max_length=6))
+    return Vse(own, ModelParts(VOCABULARY, 10, max_length=6))
 
 
 def features(n=3):
@@ -68,4 +68,4 @@ def test_what_does_not_fit_is_said():
         model().texts(torch.tensor([[1]]), torch.tensor([2]))
     own = VseArchitecture(dim=8, word_width=6)
     with pytest.raises(ShapeError, match="word vectors"):
-        Vse(own, Parts(VOCABULARY, 10, vectors=torch.zeros(2, 6)))
+        Vse(own, ModelParts(VOCABULARY, 10, vectors=torch.zeros(2, 6)))

@@ -167,7 +167,7 @@ def test_texts_of_validation_are_encoded_once_a_run_to_the_same_bits(tmp_path, m
         return (folder / HISTORY).read_text(), checkpoint.load(folder / BEST)[0]
 
     history, weights = fitted(encoders[0], tmp_path / "kept")
-    monkeypatch.setattr("limner.encoders.text_cache.KeptTexts", lambda encoder, texts: encoder)
+    monkeypatch.setattr("limner.encoders.text_cache.ValidationTextCache", lambda encoder, texts: encoder)
     plain, due = fitted(encoders[1], tmp_path / "plain")
     assert history == plain
     assert all(torch.equal(weights[name], due[name]) for name in due)

@@ -8,8 +8,8 @@ class PlainTask:
     def open(self, folder):
         pass
 
-    def memory(self):
+    def state_dict(self):
         return {}
 
-    def remember(self, memory):
+    def load_state_dict(self, state):
         pass

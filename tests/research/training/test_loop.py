@@ -265,11 +265,11 @@ class Remembered(Regression):
         self.past = torch.stack([total.detach() / (1 + total.detach()), self.past[1] + 1])
         return {"total": total}
 
-    def memory(self):
+    def state_dict(self):
         return {"past": self.past}
 
-    def remember(self, memory):
-        self.past = memory["past"]
+    def load_state_dict(self, state):
+        self.past = state["past"]
 
 
 def test_what_a_task_remembers_survives_bit_for_bit(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from limner.cli.main import emit, say
 from limner.library import Library
-from limner.match.equipment import DEFAULT
+from limner.match.encoder_setup import DEFAULT
 from limner.records import Candidate
 from limner.research.worlds.demo import demo_collection
 

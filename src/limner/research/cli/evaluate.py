@@ -31,7 +31,7 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.research.evaluation.uncertainty import Interval
-from limner.store.library import PictureStore, library_to_ask
+from limner.store.library import PictureStore, library_to_search
 from limner.store.search import Index
 from limner.store.vectors import Gallery
 
@@ -85,7 +85,7 @@ def evaluate(
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
             raise ConfigError("evaluate: --qrels and --topics go together, without a data set")
-        judged = judged_search(qrels, topics, library_to_ask(library, say), channel, weights)
+        judged = judged_search(qrels, topics, library_to_search(library, say), channel, weights)
         first = judged[0]
         if first.absent or first.silent:
             say(
@@ -101,7 +101,7 @@ def evaluate(
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
-    opened = PictureStore.open(library_to_ask(library, say))
+    opened = PictureStore.open(library_to_search(library, say))
     # the data sets are English, for which a channel for other languages adds nothing to captions
     channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]

@@ -98,7 +98,7 @@ def measure(
     if pull is not None:
         _together(runs, part, pull, weights, device, as_json=json)
         return
-    with processes.one_voice():
+    with processes.report_once():
         computes = processes.join(device)
         first = processes.rank() == 0
         rows, lines = [], []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Group
 
-from limner.cli.main import PLAIN, Flag, Many, deliver, emit, emit_report, say
+from limner.cli.main import PLAIN, Flag, Many, emit, emit_report, print_or_write, say
 from limner.config import build
 from limner.errors import ConfigError, DataError, counted
 from limner.files import readable
@@ -51,7 +51,7 @@ def preferences(
     consent
         Confirm that these files may contain words of your texts; otherwise nothing is written.
     """
-    from limner.store.library import library_to_ask
+    from limner.store.library import library_to_search
     from limner.studio.preferences import read_preferences, write_preferences
     from limner.studio.projects import projects_found
 
@@ -60,7 +60,7 @@ def preferences(
             "study preferences: the files would contain words of your texts and your choices for them;"
             " add --consent if you agree"
         )
-    found = read_preferences(projects or projects_found(library_to_ask(library, say)))
+    found = read_preferences(projects or projects_found(library_to_search(library, say)))
     topics, judgements = write_preferences(found, to)
     told = (counted(len(found), "preference"), counted(topics, "topic"), counted(judgements, "judgement"))
     emit(f"{', '.join(told)}: {to}")
@@ -413,7 +413,7 @@ def export(
 
         check_votes(stored.votes, files.items, files.study.protocol)
         text = tidy_csv(files, stored.votes, stored.panelists, worker_ids=worker_ids)
-    deliver(text.rstrip("\n"), to, counted(len(stored.votes), "vote"), private=True)
+    print_or_write(text.rstrip("\n"), to, counted(len(stored.votes), "vote"), private=True)
 
 
 @study.command
@@ -483,7 +483,7 @@ def report(
     files, stored = _opened(folder, votes)
     found = analyse(files, stored.votes, crowds=stored.crowds, resamples=resamples)
     text = report_text(files, found, format, published=published)
-    deliver(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
+    print_or_write(text, to, f"{found.votes:,} of {counted(found.due, 'vote')}")
 
 
 @study.command

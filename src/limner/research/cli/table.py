@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from limner.cli.main import deliver, say
+from limner.cli.main import print_or_write, say
 from limner.errors import ConfigError
 from limner.research.evaluation.results import Protocol
 from limner.research.paper.published import FOLDERS, build
@@ -88,6 +88,6 @@ def table(
         resamples = min(resamples, 500)
     found = build(name, runs, data=data, protocol=protocol, resamples=resamples, measured=measured)
     text = found.model_dump_json(indent=2) if json else found.render(format)
-    deliver(text, to, f"{len(found.tables)} tables")
+    print_or_write(text, to, f"{len(found.tables)} tables")
     if found.empty:
         say(f"{name}: {found.empty} cells have no result")

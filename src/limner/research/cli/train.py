@@ -81,7 +81,7 @@ def train(
     from limner.research.systems.base import system
     from limner.research.training import processes
 
-    with processes.one_voice():
+    with processes.report_once():
         device = processes.join(device)
         first = processes.rank() == 0
         options = [

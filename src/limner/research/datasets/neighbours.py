@@ -39,25 +39,25 @@ _INFINITE = int(np.float32(np.inf).view(np.int32))
 
 
 @dataclass(frozen=True)
-class Crew:
+class ProcessGroup:
     """Rank, number of processes and all-reduce, for code that must not import torch.distributed.
 
     Attributes:
-        number: rank of this process, from 0.
+        rank: rank of this process, from 0.
         size: number of processes.
-        summed: array → its sum over all processes; exact where all but one have 0.
+        all_reduce: array → its sum over all processes; exact where all but one have 0.
     """
 
-    number: int = 0
+    rank: int = 0
     size: int = 1
-    summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
+    all_reduce: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
 
-    def share(self, count: int) -> slice:
+    def shard(self, count: int) -> slice:
         """The slice of `count` rows that this process works on."""
-        return slice(count * self.number // self.size, count * (self.number + 1) // self.size)
+        return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
 
-ALONE = Crew()
+SINGLE_PROCESS = ProcessGroup()
 
 
 def build_graph(
@@ -67,7 +67,7 @@ def build_graph(
     text_ids: Ids,
     image_ids: Ids,
     method: Method = "auto",
-    crew: Crew = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> Table:
     """The nearest neighbours of each row by Euclidean distance.
 
@@ -78,7 +78,7 @@ def build_graph(
         image_ids: (n,), equal for equal pictures, which are not neighbours.
         method: "exact" compares all rows with all in blocks; "hnsw" searches an approximate index (usearch),
             which may miss neighbours; "auto" is exact up to 200,000 rows.
-        crew: processes that share the work; each compares or indexes some of the rows.
+        group: processes that share the work; each compares or indexes some of the rows.
     Returns:
         (n, N) int32 row numbers, nearest first, ties by number; −1 if a row has fewer neighbours.
     Raises:
@@ -99,10 +99,10 @@ def build_graph(
     vectors = np.ascontiguousarray(vectors, dtype=np.float32)
     if exact:
         table = np.zeros((rows, wanted), np.int32)
-        _compare_all(table, np.arange(rows)[crew.share(rows)], vectors, text_ids, image_ids)
-        table = crew.summed(table)
+        _compare_all(table, np.arange(rows)[group.shard(rows)], vectors, text_ids, image_ids)
+        table = group.all_reduce(table)
     else:
-        table = _search(vectors, wanted, text_ids, image_ids, crew)
+        table = _search(vectors, wanted, text_ids, image_ids, group)
     return np.pad(table, ((0, 0), (0, size - wanted)), constant_values=-1)
 
 
@@ -129,7 +129,7 @@ def _compare_all(
         table[some] = np.where(near >> 32 < _INFINITE, near & 0xFFFFFFFF, -1)
 
 
-def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, crew: Crew) -> Table:
+def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, group: ProcessGroup) -> Table:
     with installed("usearch", RESEARCH):
         from usearch.index import Index
 
@@ -137,7 +137,7 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, 
     unique, place_of = np.unique(vectors, axis=0, return_inverse=True)
     rows_of = np.split(np.argsort(place_of, kind="stable"), np.cumsum(np.bincount(place_of))[:-1])
     index: Any = Index(ndim=vectors.shape[1], metric="l2sq", dtype="f32", connectivity=32, expansion_add=200)
-    unique_rows = np.arange(len(unique))[crew.share(len(unique))]
+    unique_rows = np.arange(len(unique))[group.shard(len(unique))]
     if len(unique_rows):
         index.add(unique_rows, unique[unique_rows])
     table = np.full((len(vectors), wanted), -1, np.int32)
@@ -147,14 +147,14 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, 
         index.expansion_search = max(2 * count, 256)
         for start in range(0, len(due), _ROWS):
             rows = due[start : start + _ROWS]
-            keys = _nearest(index, vectors[rows], count, crew)
+            keys = _nearest(index, vectors[rows], count, group)
             made = np.zeros((len(rows), wanted), np.int32)
-            for place in range(len(rows))[crew.share(len(rows))]:
+            for place in range(len(rows))[group.shard(len(rows))]:
                 row, neighbours = rows[place], keys[place]
                 near = np.concatenate([rows_of[key] for key in neighbours[neighbours >= 0].tolist()])
                 near = near[(texts[near] != texts[row]) & (images[near] != images[row])][:wanted]
                 made[place] = np.pad(near, (0, wanted - len(near)), constant_values=-1)
-            table[rows] = crew.summed(made)
+            table[rows] = group.all_reduce(made)
         # Search again, with more candidates, for rows whose duplicates filled the result; ...
         due = due[(table[due] < 0).any(axis=1)]
         count = min(len(unique), 4 * count)
@@ -163,21 +163,21 @@ def _search(vectors: NDArray[np.float32], wanted: int, texts: Ids, images: Ids, 
     return table
 
 
-def _nearest(index: Any, vectors: NDArray[np.float32], count: int, crew: Crew) -> Ids:  # noqa: ANN401
+def _nearest(index: Any, vectors: NDArray[np.float32], count: int, group: ProcessGroup) -> Ids:  # noqa: ANN401
     """(R, count) keys of the nearest vectors in the indexes of all processes, padded with −1."""
-    keys = np.full((len(vectors), crew.size, count), -1, np.int64)
-    apart = np.full((len(vectors), crew.size, count), _FAR, np.float32)
-    others = np.arange(crew.size) != crew.number
+    keys = np.full((len(vectors), group.size, count), -1, np.int64)
+    apart = np.full((len(vectors), group.size, count), _FAR, np.float32)
+    others = np.arange(group.size) != group.rank
     keys[:, others], apart[:, others] = 0, 0
     if len(index):
         matches = index.search(vectors, count)
         known = np.arange(np.asarray(matches.keys).shape[1]) < np.asarray(matches.counts)[:, None]
         some = slice(0, known.shape[1])
-        keys[:, crew.number, some] = np.where(known, np.asarray(matches.keys).astype(np.int64), -1)
-        apart[:, crew.number, some] = np.where(known, np.asarray(matches.distances), _FAR)
-    if crew.size == 1:
+        keys[:, group.rank, some] = np.where(known, np.asarray(matches.keys).astype(np.int64), -1)
+        apart[:, group.rank, some] = np.where(known, np.asarray(matches.distances), _FAR)
+    if group.size == 1:
         return keys[:, 0]
-    every, far = (crew.summed(part).reshape(len(vectors), -1) for part in (keys, apart))
+    every, far = (group.all_reduce(part).reshape(len(vectors), -1) for part in (keys, apart))
     return np.take_along_axis(every, np.argsort(far, axis=1, kind="stable")[:, :count], axis=1)
 
 
@@ -189,7 +189,7 @@ def stored_graph(
     text_ids: Ids,
     image_ids: Ids,
     method: Method = "auto",
-    crew: Crew = ALONE,
+    group: ProcessGroup = SINGLE_PROCESS,
 ) -> Table:
     """`build_graph` with a cache on disk.
 
@@ -200,7 +200,7 @@ def stored_graph(
         text_ids: see `build_graph`.
         image_ids: see `build_graph`.
         method: see `build_graph`.
-        crew: see `build_graph`; if any process lacks the file, all build the graph.
+        group: see `build_graph`; if any process lacks the file, all build the graph.
     """
     source = hashlib.sha256(repr((vectors.shape, size, method)).encode())
     for part in (vectors.astype("<f4"), text_ids.astype("<i8"), image_ids.astype("<i8")):
@@ -208,10 +208,10 @@ def stored_graph(
     made_from = source.hexdigest()
     file = folder / f"{made_from[:16]}.safetensors"
     table = _read_graph(file, made_from) if file.exists() else None
-    lacking = int(crew.summed(np.array([table is None], np.int64))[0])
+    lacking = int(group.all_reduce(np.array([table is None], np.int64))[0])
     if table is not None and not lacking:
         return table
-    made = build_graph(vectors, size=size, text_ids=text_ids, image_ids=image_ids, method=method, crew=crew)
+    made = build_graph(vectors, size=size, text_ids=text_ids, image_ids=image_ids, method=method, group=group)
     if table is None:
         folder.mkdir(parents=True, exist_ok=True)
         about = {"made_from": made_from, "sha256": hashlib.sha256(made.tobytes()).hexdigest()}

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from limner.arrays import TextEncoder, scores
 from limner.config import Record
 from limner.errors import ConfigError, DataError, unknown
-from limner.match.equipment import channels_of
+from limner.match.encoder_setup import channels_of
 from limner.research.evaluation.decoding import Float64Array
 from limner.store.library import LibrarySummary, PictureStore
 from limner.store.search import Channel, Evidence, Index
@@ -148,9 +148,9 @@ def linear_channels(
     Args:
         library: an indexed library.
         names: names of channels; empty for all that the library has.
-        weights: see `limner.match.equipment.channels_of`.
+        weights: see `limner.match.encoder_setup.channels_of`.
     Raises:
-        LimnerError: see `limner.match.equipment.channels_of`.
+        LimnerError: see `limner.match.encoder_setup.channels_of`.
         ConfigError: a channel has no evidence.
     """
     numbers = load()

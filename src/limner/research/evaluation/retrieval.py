@@ -118,7 +118,7 @@ def measure(
     pool_size: int = POOL_SIZE,
     pool_count: int = POOL_COUNT,
     share: slice = ALL,
-    summed: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    all_reduce: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
 ) -> Result:
     """Rank each text's picture in sampled pools and in the full set, before and after refinement.
 
@@ -136,7 +136,7 @@ def measure(
         pool_size: number of pictures per pool; a smaller set has only the full set.
         pool_count: number of pools, with seeds 0…count−1.
         share: blocks of queries that this process ranks in the full set, if several processes share the work.
-        summed: all-reduce: array → its sum over all processes; exact, since all but one hold 0.
+        all_reduce: all-reduce: array → its sum over all processes; exact, since all but one hold 0.
     Raises:
         ShapeError: a block of scores has the wrong shape.
         DataError: a pair has no group, or lacks a label.
@@ -156,7 +156,7 @@ def measure(
             found = _scored(score, refine, queries[pool.queries], pool.pictures, columns[pool.queries])
             pools.append(found.ranks(queries[pool.queries], len(pool.pictures), pool.seed))
         every = np.arange(len(pairs)), np.arange(len(first)), columns[np.array(copies)]
-        full = _Scored(*map(summed, _shared(score, refine, *every, share=share).parts))
+        full = _Scored(*map(all_reduce, _shared(score, refine, *every, share=share).parts))
         pools += [] if legacy else [full.of(queries).ranks(queries, len(first), None)]
         names = [pairs[row].id for row in queries[first]]
         top, refined_top = (

@@ -21,7 +21,7 @@ from limner.research.systems.base import (
     C,
     Capabilities,
     M,
-    Parts,
+    ModelParts,
     System,
     SystemTask,
     drawing_backbone,
@@ -78,9 +78,9 @@ def prepare(
     if not can.gradients:
         raise ConfigError(f"{own.name}: is fitted without gradients; use limner train, which fits it")
     if "sentences" in can.reads and sentences is not None:
-        from limner.encoders.text_cache import KeptTexts
+        from limner.encoders.text_cache import ValidationTextCache
 
-        sentences = KeptTexts(sentences, corpus.val.texts)
+        sentences = ValidationTextCache(sentences, corpus.val.texts)
     for name, given in (("sentences", sentences), ("multilingual", multilingual)):
         if name in can.encoders and given is None:
             raise ConfigError(f"{own.name}: no sentence encoder was given")
@@ -102,7 +102,7 @@ def prepare(
             else learn_vectors(texts, vocabulary, width=width, epochs=data.vector_epochs, seed=seed)
         )
     backbone, width = _picture_side(own.name, can, corpus, pretrained)
-    parts = Parts(
+    parts = ModelParts(
         vocabulary,
         width,
         data.max_length,
@@ -111,10 +111,10 @@ def prepare(
         sentences if "sentences" in can.encoders else None,
         multilingual if "multilingual" in can.encoders else None,
     )
-    own.gather(config, corpus, parts)
+    own.prepare_parts(config, corpus, parts)
     model = own.build(config, parts).to(device)
     model.precision = config.loop.precision
-    model.settle(corpus)
+    model.fit_constants(corpus)
     saved = own.saved_with(config, corpus, vocabulary, width)
     if "sentences" in can.reads and parts.sentences is not None:
         saved["sentences"] = parts.sentences.fingerprint

@@ -23,7 +23,7 @@ from limner.research.systems.base import ENCODE_BATCH, ENCODE_STORIES, Capabilit
 from limner.research.training import checkpoint, processes
 from limner.research.training.checkpoint import BEST, Position
 from limner.research.training.corpus import PictureRows, Rows, open_corpus, rows_of, stories_of
-from limner.research.training.processes import in_shares, summed
+from limner.research.training.processes import all_reduce, compute_blocks
 from limner.research.training.settings import WHOLE, DataConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class Run:
                 f"{self.folder}: the legacy protocol measures only ranks in pools; measure c-way questions"
                 " without it"
             )
-        with processes.first_alone():
+        with processes.main_first():
             data, pictures = self.data(weights=weights)
         if of:
             from limner.research.datasets.mixture import set_of
@@ -223,7 +223,7 @@ class Run:
         )
         score = model.scorer(texts, images)
         if can.layer == "stages":  # visual measures use the same features for all runs
-            with processes.first_alone():
+            with processes.main_first():
                 _, pictures = self.data(plain=True, weights=weights)
         meter = stories if protocol == "pools" else None
         sequences = None
@@ -240,8 +240,8 @@ class Run:
             score=score,
             refine=refined,
             probabilities=probabilities,
-            share=slice(processes.rank(), None, processes.count()),
-            summed=partial(summed, device=model.device),
+            share=slice(processes.rank(), None, processes.world_size()),
+            all_reduce=partial(all_reduce, device=model.device),
         )
         answers: list[ChoiceResult] = []
         if choices:
@@ -300,7 +300,7 @@ class Run:
         """Its image encoder, for indexing.
 
         Args:
-            weights: weights of the backbone, see `limner.match.equipment.weights_by_name`; used if it was
+            weights: weights of the backbone, see `limner.match.encoder_setup.weights_by_name`; used if it was
                 trained on stored features.
         Raises:
             MissingError: the backbone's weights are not installed.
@@ -465,16 +465,16 @@ def _texts(model: Model, rows: Rows, can: Capabilities) -> FloatArray:
         def made(some: slice) -> FloatArray:
             return model.encode_text([texts[place] for place in order[some].tolist()])
 
-        read = in_shares(len(texts), ENCODE_BATCH, made, model.device)
+        read = compute_blocks(len(texts), ENCODE_BATCH, made, model.device)
         return read[np.argsort(order)]
     found = np.zeros((len(texts), *model.shape), np.float32)
     stories = stories_of(rows.pairs)
     starts = range(0, len(stories), ENCODE_STORIES)
-    for start in starts[processes.rank() :: processes.count()]:
+    for start in starts[processes.rank() :: processes.world_size()]:
         some = stories[start : start + ENCODE_STORIES]
         parts = model.encode_stories([[texts[place] for place in story] for story in some])
         found[np.concatenate(some)] = np.concatenate(parts)
-    return summed(found, model.device)
+    return all_reduce(found, model.device)
 
 
 def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64]) -> FloatArray:
@@ -483,4 +483,4 @@ def encoded_images(model: Model, pictures: PictureRows, places: NDArray[np.int64
     def made(some: slice) -> FloatArray:
         return model.encode_image(pictures.take(places[some]))
 
-    return in_shares(len(places), PICTURES_AT_ONCE, made, model.device)
+    return compute_blocks(len(places), PICTURES_AT_ONCE, made, model.device)

@@ -54,7 +54,7 @@ from limner.research.training import processes
 from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import Corpus, corpus_of, open_corpus
 from limner.research.training.loop import Event
-from limner.research.training.processes import summed
+from limner.research.training.processes import all_reduce
 from limner.research.training.settings import RunConfig, replaced
 
 if TYPE_CHECKING:
@@ -246,14 +246,14 @@ def train(
         raise ConfigError(
             f"train: {settings.system} is fitted at once, in full precision; leave loop.precision out"
         )
-    if processes.several() and not can.gradients:
+    if processes.is_distributed() and not can.gradients:
         raise ConfigError(f"train: {settings.system} is fitted at once, by one process; leave torchrun out")
     more_is_better = maximise(settings.loop.metric)
 
     def read(done: int, total: int) -> None:
         progress(FeatureProgress(done, total))
 
-    with processes.first_alone():
+    with processes.main_first():
         found, pictures = open_corpus(
             settings.data,
             files=can.backbone == "finetune",
@@ -294,7 +294,7 @@ def train(
         pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
         **_text_encoders(can),
     )
-    processes.mirror(to / BEST)
+    processes.copy_to_machines(to / BEST)
     processes.leave()
     if not finished:
         raise StoppedError
@@ -465,7 +465,7 @@ def shared_ranking(
     """`limner.research.evaluation.ranking.rank_blocks`, with each block ranked by one process."""
     rows, size = shape
     counts = np.zeros((3, rows), np.int64)
-    for start in range(0, rows, _BLOCK)[processes.rank() :: processes.count()]:
+    for start in range(0, rows, _BLOCK)[processes.rank() :: processes.world_size()]:
         stop = min(start + _BLOCK, rows)
 
         def some(first: int, last: int, start: int = start) -> Any:  # noqa: ANN401  (see `Score`)
@@ -473,7 +473,7 @@ def shared_ranking(
 
         found = rank_blocks(some, (stop - start, size), right[start:stop], first=start)
         counts[:, start:stop] = found.better, found.equal, found.tied
-    better, equal, tied = summed(counts, device)
+    better, equal, tied = all_reduce(counts, device)
     return Ranking(better, equal, tied, size)
 
 
@@ -499,11 +499,11 @@ def mean_hinge(
     """
     rows, step = len(columns), max(1, BLOCK_CELLS // pictures // 4)  # memory also holds the costs of a block
     blocks = [slice(start, min(start + step, rows)) for start in range(0, rows, step)]
-    blocks = blocks[processes.rank() :: processes.count()]
+    blocks = blocks[processes.rank() :: processes.world_size()]
     true, costs = np.zeros(rows, np.float32), np.zeros((2, rows))
     for some in blocks:
         true[some] = host(score(some, ALL))[np.arange(some.stop - some.start), columns[some]]
-    true = summed(true, device)
+    true = all_reduce(true, device)
     best = np.full(pictures, -np.inf, np.float32)
     np.maximum.at(best, columns, true)  # of several texts of a picture, the best counts
     for some in blocks:
@@ -513,7 +513,7 @@ def mean_hinge(
             found = np.maximum(0, margin + table - reference)
             # summed text by text, so that the result does not depend on the block size
             costs[direction, some] = found.sum(axis=1, where=wrong, dtype=np.float64)
-    costs = summed(costs, device)
+    costs = all_reduce(costs, device)
     count = 2 * rows * (pictures - 1)
     return float(costs.sum()) / count if count else 0.0
 

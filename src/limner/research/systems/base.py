@@ -145,7 +145,7 @@ def to_tensor(values: NDArray[Any], device: torch.device) -> Tensor:
 
 
 @dataclass
-class Parts:
+class ModelParts:
     """Inputs of a model's constructor: from the training rows for a new run, from its file for a saved one.
 
     Attributes:
@@ -210,14 +210,14 @@ class Model(nn.Module):
     features: nn.Module | None
     relations: tuple[str, ...] = ()
 
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401  (a system's own sizes)
+    def __init__(self, architecture: Any, parts: ModelParts) -> None:  # noqa: ANN401  (a system's own sizes)
         """Set what all models share; a subclass initialises its weights from torch's generator."""
         super().__init__()
         self.architecture = architecture
         self.vocabulary, self.max_length = parts.vocabulary, parts.max_length
         self.image_width = parts.image_width
 
-    def settle(self, corpus: Corpus) -> None:
+    def fit_constants(self, corpus: Corpus) -> None:
         """Compute constants, such as the mean feature, from the training rows."""
 
     @property
@@ -383,7 +383,7 @@ class SystemTask(ABC, Generic[C, M]):
 
     stories: ClassVar[bool] = False
 
-    def __init__(self, model: M, corpus: Corpus, config: C, parts: Parts) -> None:
+    def __init__(self, model: M, corpus: Corpus, config: C, parts: ModelParts) -> None:
         """Set the model, on its device, the training data and settings, and the parts from which it was
         built.
         """
@@ -411,12 +411,12 @@ class SystemTask(ABC, Generic[C, M]):
     def open(self, folder: Path) -> None:
         """Set the run folder; called before training or restoring."""
 
-    def memory(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """State kept between steps besides the weights; empty by default."""
         return {}
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Restore the state from `memory`."""
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore the state that `state_dict` returned."""
 
     def close(self, folder: Path) -> None:
         """Write files that figures need; called after the last epoch."""
@@ -443,14 +443,14 @@ class System(Generic[C, M]):
         """Capabilities with given settings."""
         raise NotImplementedError
 
-    def build(self, config: C, parts: Parts) -> M:
+    def build(self, config: C, parts: ModelParts) -> M:
         """Build a model with random weights from torch's generator."""
         return self.model(config.model, parts)
 
-    def gather(self, config: C, corpus: Corpus, parts: Parts) -> None:
+    def prepare_parts(self, config: C, corpus: Corpus, parts: ModelParts) -> None:
         """Add what only this system needs to the parts of a new run, and what must be stored to `about`."""
 
-    def recall(self, config: C, parts: Parts) -> None:
+    def restore_parts(self, config: C, parts: ModelParts) -> None:
         """Add what only this system needs to the parts of a saved run."""
 
     def load(self, path: Path, device: str = "cpu", sentences: TextEncoder | None = None) -> tuple[M, C]:
@@ -482,7 +482,7 @@ class System(Generic[C, M]):
             ) from error
         can = self.capabilities(config)
         backbone, width = self.empty_side(config, width)
-        parts = Parts(
+        parts = ModelParts(
             vocabulary, width, config.data.max_length, backbone, about=about, tensors=tensors, where=str(file)
         )
         if "sentences" in can.reads:
@@ -494,7 +494,7 @@ class System(Generic[C, M]):
                     f"{file}: trained on vectors of another encoder of sentences than the installed"
                     f" {parts.sentences.name}; install the one it was trained with, or train it again"
                 )
-        self.recall(config, parts)
+        self.restore_parts(config, parts)
         model = self.build(config, parts)
         checkpoint.load_into(model, tensors, str(file))
         model.precision = config.loop.precision

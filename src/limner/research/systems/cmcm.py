@@ -21,7 +21,7 @@ from limner.research.systems.base import (
     BackboneUse,
     Capabilities,
     Model,
-    Parts,
+    ModelParts,
     RefinedScores,
     System,
     SystemTask,
@@ -29,7 +29,7 @@ from limner.research.systems.base import (
     to_tensor,
 )
 from limner.research.training.corpus import Batch, Corpus
-from limner.research.training.processes import several
+from limner.research.training.processes import is_distributed
 from limner.research.training.settings import Preset, RunConfig
 
 Kind = Literal["linear", "product", "mlp"]
@@ -262,7 +262,7 @@ class ImageHead(nn.Module):
             raise ShapeError(
                 f"cmcm: picture features have shape {tuple(features.shape)}, expected (B, {due})"
             )
-        if self.training and len(features) < 2 and not several():
+        if self.training and len(features) < 2 and not is_distributed():
             raise ShapeError("cmcm: one picture in a training batch, expected at least 2 for batch norm")
         return nn.functional.normalize(self.project(self.norm(features)), dim=1)
 
@@ -272,7 +272,7 @@ class Cmcm(Model):
 
     name = "cmcm"
 
-    def __init__(self, architecture: Architecture, parts: Parts) -> None:
+    def __init__(self, architecture: Architecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Raises:
@@ -476,7 +476,7 @@ def indifference_loss(logits: Tensor, neg: Tensor) -> Tensor:
 class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
     """Training objective: a ranking loss, and relation losses if relations are predicted."""
 
-    def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: Parts) -> None:
+    def __init__(self, model: Cmcm, corpus: Corpus, config: CmcmConfig, parts: ModelParts) -> None:
         """Prepare training: compute the weights of the relations, if they are predicted."""
         super().__init__(model, corpus, config, parts)
         labels = torch.from_numpy(corpus.train.labels)
@@ -488,8 +488,8 @@ class CmcmTask(SystemTask[CmcmConfig, Cmcm]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name."""
         loss, own = self.config.loss, self.model(batch.words, batch.lengths, batch.pictures)
-        logits = None if own.logits is None else batch.whole(own.logits)
-        out = Joint(batch.whole(own.texts), batch.whole(own.images), logits, None)
+        logits = None if own.logits is None else batch.all_gather(own.logits)
+        out = Joint(batch.all_gather(own.texts), batch.all_gather(own.images), logits, None)
         if loss.ranking == "batch_hard":
             ranking = batch_hard(
                 out.texts, out.images, loss.margin, batch.neg, geometry=loss.geometry, within=loss.within
@@ -531,11 +531,11 @@ class CmcmSystem(System[CmcmConfig, Cmcm]):
             attention=config.model.pooling != "none",
         )
 
-    def gather(self, config: CmcmConfig, corpus: Corpus, parts: Parts) -> None:
+    def prepare_parts(self, config: CmcmConfig, corpus: Corpus, parts: ModelParts) -> None:
         """Collect the names of the relations."""
         parts.about["relations"] = list(corpus.relations)
 
-    def build(self, config: CmcmConfig, parts: Parts) -> Cmcm:
+    def build(self, config: CmcmConfig, parts: ModelParts) -> Cmcm:
         """Build the model, with relations only if they are trained."""
         return Cmcm(config.trained, parts)
 

@@ -25,7 +25,7 @@ from limner.research.systems.base import (
     ENCODE_BATCH,
     NO_COSINE,
     Capabilities,
-    Parts,
+    ModelParts,
     System,
     evaluating,
     to_tensor,
@@ -129,7 +129,7 @@ class Cnsi(TextModel, StoryModel):
 
     name = "cnsi"
 
-    def __init__(self, architecture: CnsiArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: CnsiArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Raises:
@@ -234,7 +234,7 @@ class StoryBatch:
 class CnsiTask(TextTask[CnsiConfig, Cnsi]):
     """Two-stage training: sentences with their pictures, then whole stories with the first stage frozen."""
 
-    def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: Parts) -> None:
+    def __init__(self, model: Cnsi, corpus: Corpus, config: CnsiConfig, parts: ModelParts) -> None:
         """Prepare training: compute the coherence vectors of all training stories, unless this is NSI."""
         super().__init__(model, corpus, config, parts)
         self._corpus, rows, device = corpus, corpus.train, model.device
@@ -267,15 +267,15 @@ class CnsiTask(TextTask[CnsiConfig, Cnsi]):
         """The order loss of the current stage, reduced as in the authors' code."""
         config = self.config
         if isinstance(batch, Batch):
-            texts = batch.whole(self.model.sentences(self.texts(batch), batch.lengths))
-            images = batch.whole(self.model.pictures(batch.pictures))
+            texts = batch.all_gather(self.model.sentences(self.texts(batch), batch.lengths))
+            images = batch.all_gather(self.model.pictures(batch.pictures))
             return {"total": sentence_order(texts, images, config.sentence_margin, batch.neg)}
         stories = batch.stories
         sentences, images = self._first_stage()
         steps, rows = stories.own_steps, stories.own_rows
         first = (steps.cumsum(0) - steps).to(rows.device)
         coherence = self._coherence[rows[first]] if config.model.coherence else None
-        made = stories.whole(self.model.stories(sentences[rows], steps, coherence))
+        made = stories.all_gather(self.model.stories(sentences[rows], steps, coherence))
         loss = story_order(
             made,
             images[stories.rows],

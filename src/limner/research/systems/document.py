@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from limner.config import Record
 from limner.research.losses.contrastive import same_group
-from limner.research.systems.base import Capabilities, Parts, System, SystemTask
+from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask
 from limner.research.systems.picture_side import EvenFeatures
 from limner.research.training.corpus import Batch
 from limner.research.training.settings import RunConfig, every_preset
@@ -61,7 +61,7 @@ class SameDocument(EvenFeatures):
 
     name = "document"
 
-    def __init__(self, architecture: DocumentArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: DocumentArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         self.project = nn.Linear(parts.image_width, architecture.dim, bias=False)
@@ -82,7 +82,7 @@ class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Supervised contrastive loss whose groups are the stories."""
-        vectors = batch.whole(self.model.pictures(batch.pictures))
+        vectors = batch.all_gather(self.model.pictures(batch.pictures))
         ids = self._batches.image_ids[batch.rows]
         return {"total": same_group(vectors, batch.stories, ids, self.config.temperature)}
 

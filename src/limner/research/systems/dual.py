@@ -18,7 +18,7 @@ from limner.config import Record
 from limner.research.losses.contrastive import info_nce
 from limner.research.losses.ranking import product
 from limner.research.nn.words import read_both_ways
-from limner.research.systems.base import Capabilities, Parts, System, SystemTask, evaluating, to_tensor
+from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask, evaluating, to_tensor
 from limner.research.systems.picture_side import EvenFeatures
 from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Batch, Corpus
@@ -74,7 +74,7 @@ class Dual(StoryModel, EvenFeatures):
 
     name = "dual"
 
-    def __init__(self, architecture: DualArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: DualArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator."""
         super().__init__(architecture, parts)
         assert parts.sentences is not None  # noqa: S101  (declared)
@@ -141,15 +141,15 @@ class DualTask(SystemTask[DualConfig, Dual]):
 
     stories = True
 
-    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: Parts) -> None:
+    def __init__(self, model: Dual, corpus: Corpus, config: DualConfig, parts: ModelParts) -> None:
         """Prepare training: encode all training texts."""
         super().__init__(model, corpus, config, parts)
         self._texts = torch.from_numpy(model.sentences.encode_text(corpus.train.texts)).to(model.device)
 
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """InfoNCE of the batch with the learned temperature."""
-        texts = batch.whole(self.model(self._texts[batch.own_rows], batch.own_steps))
-        images = batch.whole(self.model.pictures(batch.pictures))
+        texts = batch.all_gather(self.model(self._texts[batch.own_rows], batch.own_steps))
+        images = batch.all_gather(self.model.pictures(batch.pictures))
         logits = product(self.model.scale * texts, images.t())
         return {"total": info_nce(logits, batch.neg)}
 

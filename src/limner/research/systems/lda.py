@@ -31,7 +31,7 @@ from limner.research.systems.base import (
     NO_COSINE,
     Capabilities,
     Model,
-    Parts,
+    ModelParts,
     System,
     evaluating,
     to_tensor,
@@ -123,7 +123,7 @@ class Lda(Model):
     centres: Tensor
     topics: Tensor
 
-    def __init__(self, architecture: LdaArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: LdaArchitecture, parts: ModelParts) -> None:
         """Wrap a fitted model.
 
         Args:
@@ -256,7 +256,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         """Ranks pictures by their probability given a single text; fitted without gradients."""
         return Capabilities(no_library=NO_COSINE, backbone=config.backbone, layer="grid", gradients=False)
 
-    def build(self, config: LdaConfig, parts: Parts) -> Lda:
+    def build(self, config: LdaConfig, parts: ModelParts) -> Lda:
         """Build the model from the contents of a file.
 
         Raises:
@@ -299,7 +299,7 @@ class LdaSystem(System[LdaConfig, Lda]):
         """
         words = training_words(corpus.train.texts, config.data.min_count)
         tensors = visual_words(config, corpus)
-        parts = Parts(Vocabulary(words), len(tensors["mean"]), tensors=tensors)
+        parts = ModelParts(Vocabulary(words), len(tensors["mean"]), tensors=tensors)
         tensors["topics"] = torch.ones(1, len(words) + len(tensors["centres"]), dtype=torch.float64)
         saved = self.saved_with(config, corpus, parts.vocabulary, parts.image_width)
         _check_folder(folder, saved)

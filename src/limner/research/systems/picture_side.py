@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
-from limner.research.systems.base import Model, Parts
+from limner.research.systems.base import Model, ModelParts
 from limner.research.training.corpus import Corpus
 
 
@@ -18,13 +18,13 @@ class FixedFeatures(Model):
 
     centre: Tensor
 
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+    def __init__(self, architecture: Any, parts: ModelParts) -> None:  # noqa: ANN401
         """See `Model`."""
         super().__init__(architecture, parts)
         self.features = parts.backbone
         self.register_buffer("centre", torch.zeros(parts.image_width))
 
-    def settle(self, corpus: Corpus) -> None:
+    def fit_constants(self, corpus: Corpus) -> None:
         """Compute the mean feature."""
         if self.architecture.centre:
             self.centre.copy_(corpus.moments(self.described)[0])
@@ -35,7 +35,7 @@ class EvenFeatures(FixedFeatures):
 
     spread: Tensor
 
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+    def __init__(self, architecture: Any, parts: ModelParts) -> None:  # noqa: ANN401
         """See `Model`."""
         super().__init__(architecture, parts)
         self.register_buffer("spread", torch.ones(parts.image_width))
@@ -46,7 +46,7 @@ class EvenFeatures(FixedFeatures):
         found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
         return found
 
-    def settle(self, corpus: Corpus) -> None:
+    def fit_constants(self, corpus: Corpus) -> None:
         """Compute mean and standard deviation of the features."""
         mean, deviation = corpus.moments(self.described)
         self.centre.copy_(mean)

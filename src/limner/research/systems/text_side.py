@@ -18,7 +18,7 @@ from limner.research.systems.base import (
     C,
     Capabilities,
     Model,
-    Parts,
+    ModelParts,
     SystemTask,
     evaluating,
     to_tensor,
@@ -42,7 +42,7 @@ class TextModel(Model):
 
     sentence_encoder: TextEncoder | None
 
-    def __init__(self, architecture: Any, parts: Parts) -> None:  # noqa: ANN401
+    def __init__(self, architecture: Any, parts: ModelParts) -> None:  # noqa: ANN401
         """See `Model`."""
         super().__init__(architecture, parts)
         self.sentence_encoder = parts.sentences
@@ -91,7 +91,7 @@ T = TypeVar("T", bound=TextModel)
 class TextTask(SystemTask[C, T]):
     """Training task of a `TextModel`; a frozen encoder encodes all training texts once, at the start."""
 
-    def __init__(self, model: T, corpus: Corpus, config: C, parts: Parts) -> None:
+    def __init__(self, model: T, corpus: Corpus, config: C, parts: ModelParts) -> None:
         """Prepare training: encode all training texts, if the model uses a sentence encoder."""
         super().__init__(model, corpus, config, parts)
         self._vectors: Tensor | None = None
@@ -107,7 +107,7 @@ class TextTask(SystemTask[C, T]):
 class TextReader(nn.Module):
     """Encodes a text as one vector: a GRU over its words, or a linear layer over its sentence vector."""
 
-    def __init__(self, name: str, parts: Parts, *, word_width: int, dim: int) -> None:
+    def __init__(self, name: str, parts: ModelParts, *, word_width: int, dim: int) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Args:

@@ -26,7 +26,7 @@ from limner.research.nn.story import (
     perceptron,
 )
 from limner.research.nn.words import states
-from limner.research.systems.base import Capabilities, Parts, System, evaluating
+from limner.research.systems.base import Capabilities, ModelParts, System, evaluating
 from limner.research.systems.picture_side import FixedFeatures
 from limner.research.systems.text_side import StoryModel, TextModel, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch
@@ -154,7 +154,7 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
 
     name = "vrss"
 
-    def __init__(self, architecture: VrssArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: VrssArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Raises:
@@ -252,8 +252,8 @@ class VrssTask(TextTask[VrssConfig, Vrss]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """Losses by name, means over steps; ``kl`` is unweighted, in nats per step."""
         config = self.config
-        made = self.model(self.texts(batch), batch.lengths, batch.own_steps).whole(batch.whole)
-        gold = batch.whole(self.model.pictures(batch.pictures))
+        made = self.model(self.texts(batch), batch.lengths, batch.own_steps).whole(batch.all_gather)
+        gold = batch.all_gather(self.model.pictures(batch.pictures))
         scores = product(nn.functional.normalize(made.means, dim=1), gold.t())
         over: Literal["mean", "sum"] = "sum" if config.variant == "literal" else "mean"
         hinge = generated_hinge(scores, config.margin, batch.neg, config.anchor, over).mean()

@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from limner.config import Record
 from limner.research.losses.ranking import max_hinge, product, sum_hinge
-from limner.research.systems.base import Capabilities, Parts, System
+from limner.research.systems.base import Capabilities, ModelParts, System
 from limner.research.systems.text_side import TextModel, TextReader, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch
 from limner.research.training.settings import Preset, RunConfig, every_preset
@@ -78,7 +78,7 @@ class Vse(TextModel):
 
     name = "vse"
 
-    def __init__(self, architecture: VseArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: VseArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Raises:
@@ -116,8 +116,8 @@ class VseTask(TextTask[VseConfig, Vse]):
     def step(self, batch: Batch) -> Mapping[str, Tensor]:
         """The hinge loss, averaged over the pairs of the batch."""
         config, model = self.config, self.model
-        texts = batch.whole(model.texts(self.texts(batch), batch.lengths))
-        scores = product(texts, batch.whole(model.pictures(batch.pictures)).t())
+        texts = batch.all_gather(model.texts(self.texts(batch), batch.lengths))
+        scores = product(texts, batch.all_gather(model.pictures(batch.pictures)).t())
         hinge = sum_hinge if config.hinge == "sum" or batch.epoch < config.warm_up_epochs else max_hinge
         return {"total": hinge(scores, config.margin, batch.neg)}
 

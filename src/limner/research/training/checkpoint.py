@@ -203,8 +203,8 @@ class TrainingState:
     settings: dict[str, Any]
     scaler: torch.amp.GradScaler
 
-    def save(self, path: Path, memory: Mapping[str, Tensor]) -> None:
-        """Save everything, with the task's memory; see `save` for errors."""
+    def save(self, path: Path, task_state: Mapping[str, Tensor]) -> None:
+        """Save everything, with the state of the task; see `save` for errors."""
         tensors, plain = random_state()
         optimiser = self.optimiser.state_dict()
         moments = {f"{i}.{k}": v for i, own in optimiser["state"].items() for k, v in own.items()}
@@ -212,7 +212,7 @@ class TrainingState:
             prefixed("model", self.model.state_dict())
             | prefixed("optimiser", moments)
             | prefixed("random", tensors)
-            | prefixed("memory", memory)
+            | prefixed("memory", task_state)
         )
         rest = {
             "position": asdict(self.position),
@@ -225,7 +225,7 @@ class TrainingState:
         save(path, everything, rest)
 
     def restore(self, path: Path) -> dict[str, Tensor]:
-        """Restore from a saved file; returns the task's memory.
+        """Restore from a saved file; returns the state of the task.
 
         Raises:
             CheckpointError: the file was written with other settings, or does not match the model.

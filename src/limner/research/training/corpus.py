@@ -31,7 +31,7 @@ from limner.research.datasets.pairs import (
 )
 from limner.research.losses.ranking import negatives
 from limner.research.training import processes
-from limner.research.training.processes import share_of, whole
+from limner.research.training.processes import all_gather, rows_per_process
 from limner.research.training.settings import DataConfig, RunConfig
 
 if TYPE_CHECKING:
@@ -445,11 +445,11 @@ class Batch:
         """int64 steps per story of this process, with sum R."""
         if len(self.shares) < 2:
             return self.steps
-        return torch.split(self.steps, share_of(len(self.steps)))[processes.rank()]
+        return torch.split(self.steps, rows_per_process(len(self.steps)))[processes.rank()]
 
-    def whole(self, made: Tensor) -> Tensor:
+    def all_gather(self, made: Tensor) -> Tensor:
         """Gather (R, …) of this process to (S, …) of all processes, with gradients."""
-        return whole(made, self.shares)
+        return all_gather(made, self.shares)
 
     @property
     def stories(self) -> Tensor:
@@ -549,7 +549,7 @@ class TrainingBatches:
         """Assemble rows into a batch; crops of picture files depend on seed, epoch and row."""
         rows, device, pictures = self._rows, self._device, self._pictures
         counts = torch.ones(len(chosen), dtype=torch.int64) if steps is None else steps
-        shares = tuple(int(part.sum()) for part in torch.split(counts, share_of(len(counts))))
+        shares = tuple(int(part.sum()) for part in torch.split(counts, rows_per_process(len(counts))))
         start = sum(shares[: processes.rank()])
         own = chosen[start : start + shares[processes.rank()]]
         lengths, places = self._lengths[own], rows.places[own]

@@ -52,18 +52,18 @@ class Task(Protocol):
         ...
 
     def open(self, folder: Path) -> None:
-        """Called with the run folder before training and `remember`, for data too large for checkpoints."""
+        """Called with the run folder before training or resuming, for data too large for checkpoints."""
         ...
 
-    def memory(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """State between steps other than weights, such as a bank of embeddings.
 
         Called in each process, which must have flushed its own files; the first process's state is saved.
         """
         ...
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Restore the state from `memory`, bit for bit; raises CheckpointError if it does not match."""
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
+        """Restore the state that `state_dict` returned, bit for bit; CheckpointError if it does not match."""
         ...
 
 
@@ -162,14 +162,14 @@ class Loop:
         make_folder(self._folder)
         self._task.open(self._folder)
         position = self._state.position
-        processes.share_norms(self._task.model)
-        if processes.mirror(self._file):
-            self._task.remember(self._state.restore(self._file))
+        processes.use_synchronised_norms(self._task.model)
+        if processes.copy_to_machines(self._file):
+            self._task.load_state_dict(self._state.restore(self._file))
             self._write_history()  # a crash or a full disk may have kept it from being written
         else:
             processes.seed_all(self._config.seed + self._rank)
-            processes.share(self._task.model)
-        processes.meet(self._config.seed, position.taken)
+            processes.broadcast_model(self._task.model)
+        processes.barrier_and_seed(self._config.seed, position.taken)
         self._began, self._began_at = time.monotonic(), position.taken
         while not self.finished:
             self._task.model.train()
@@ -217,7 +217,7 @@ class Loop:
             wrong = None
         before = scaler.get_scale()
         # if one process overflows, all skip the update, because the others would wait for its gradients
-        if scaler.is_enabled() and processes.any_asks(wrong is not None, model):
+        if scaler.is_enabled() and processes.any_process(wrong is not None, model):
             # as torch does for overflowing gradients; here the loss overflowed
             less = {"scale": before * scaler.get_backoff_factor(), "_growth_tracker": 0}
             scaler.load_state_dict(scaler.state_dict() | less)
@@ -245,11 +245,11 @@ class Loop:
 
     def _save(self) -> None:
         """Write the resumable state."""
-        memory = self._task.memory()
-        processes.gather()  # every process has flushed its own files
+        task_state = self._task.state_dict()
+        processes.barrier()  # every process has flushed its own files
         if self._rank == 0:
-            self._state.save(self._file, memory)
-        processes.meet(self._config.seed, self._state.position.taken)
+            self._state.save(self._file, task_state)
+        processes.barrier_and_seed(self._config.seed, self._state.position.taken)
 
     def _write_history(self) -> None:
         if self._rank == 0:
@@ -258,12 +258,12 @@ class Loop:
     def _close_epoch(self) -> bool:
         """Validate, keep the best weights, step the schedule, save; return whether to stop."""
         position, metric = self._state.position, self._config.metric
-        processes.share(self._task.model)
+        processes.broadcast_model(self._task.model)
         self._task.model.eval()
         with torch.no_grad():
             figures = dict(self._validate(self._task.model))
         # machines may round differently, but all must make the same decisions
-        figures[metric] = processes.alike_number(figures[metric], self._device)
+        figures[metric] = processes.broadcast_number(figures[metric], self._device)
         value = self._sign * figures[metric]
         if not math.isfinite(value):
             raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
@@ -298,7 +298,7 @@ class Loop:
         remaining_s = (time.monotonic() - self._began) / done * left
         config, steps = self._config, self._task.steps_per_epoch
         event = Event(kind, position, values, remaining_s, steps, config.epochs, config.metric)
-        return processes.any_asks(self._report(event) is True, self._task.model)
+        return processes.any_process(self._report(event) is True, self._task.model)
 
 
 def _unchanged(epoch: int) -> float:

@@ -40,7 +40,7 @@ _LOST = (
     "timed out",
     "socket",
 )  # torch's messages for a lost process
-_waiting: list[Any] = []
+_cpu_group: list[Any] = []
 
 
 class OthersError(LimnerError):
@@ -73,54 +73,54 @@ def join(device: str) -> str:
 
 def leave() -> None:
     """Leave the process group, if there is one."""
-    _waiting.clear()
+    _cpu_group.clear()
     if distributed.is_initialized():
         distributed.destroy_process_group()
 
 
-def several() -> bool:
+def is_distributed() -> bool:
     """Whether there is more than one process."""
     return distributed.is_initialized() and distributed.get_world_size() > 1
 
 
 def rank() -> int:
     """Rank of this process; 0 writes files."""
-    return distributed.get_rank() if several() else 0
+    return distributed.get_rank() if is_distributed() else 0
 
 
-def count() -> int:
+def world_size() -> int:
     """Number of processes (world size)."""
-    return distributed.get_world_size() if several() else 1
+    return distributed.get_world_size() if is_distributed() else 1
 
 
-def leads() -> bool:
+def is_local_main() -> bool:
     """Whether this is the first process of its machine (local rank 0), which manages the files there."""
-    return not several() or os.environ.get("LOCAL_RANK", str(rank())) == "0"
+    return not is_distributed() or os.environ.get("LOCAL_RANK", str(rank())) == "0"
 
 
-def waiting() -> Any:  # noqa: ANN401  (a group, as torch takes it)
+def cpu_group() -> Any:  # noqa: ANN401  (a group, as torch takes it)
     """Process group on the CPU with timeout `PATIENCE`, for waiting while one process works."""
-    if not _waiting:
-        _waiting.append(distributed.new_group(backend="gloo", timeout=PATIENCE))
-    return _waiting[0]
+    if not _cpu_group:
+        _cpu_group.append(distributed.new_group(backend="gloo", timeout=PATIENCE))
+    return _cpu_group[0]
 
 
 @contextmanager
-def first_alone() -> Iterator[None]:
+def main_first() -> Iterator[None]:
     """Context in which the first process runs before all others, so that they find the files it wrote.
 
     The first processes of the other machines are next: on a shared disk they find the files, otherwise they
     make their own. Then all others run.
     """
-    turn = 0 if rank() == 0 else 1 if leads() else 2
-    for _ in range(turn if several() else 0):
-        distributed.barrier(waiting())
+    turn = 0 if rank() == 0 else 1 if is_local_main() else 2
+    for _ in range(turn if is_distributed() else 0):
+        distributed.barrier(cpu_group())
     yield
-    for _ in range(2 - turn if several() else 0):
-        distributed.barrier(waiting())
+    for _ in range(2 - turn if is_distributed() else 0):
+        distributed.barrier(cpu_group())
 
 
-def mirror(path: Path) -> bool:
+def copy_to_machines(path: Path) -> bool:
     """Copy the first process's file to all machines, unless their disks are shared.
 
     Args:
@@ -128,7 +128,7 @@ def mirror(path: Path) -> bool:
     Returns:
         Whether the first process has the file; if not, other machines' files stay as they are.
     """
-    if not several():
+    if not is_distributed():
         return path.exists()
     own = torch.zeros(5, dtype=torch.int64)  # its size, and its SHA-256
     if path.exists():
@@ -136,18 +136,18 @@ def mirror(path: Path) -> bool:
             digest = hashlib.file_digest(file, "sha256").digest()
         own = torch.tensor([path.stat().st_size, *torch.frombuffer(bytearray(digest), dtype=torch.int64)])
     due = own.clone()
-    distributed.broadcast(due, src=0, group=waiting())
+    distributed.broadcast(due, src=0, group=cpu_group())
     lacks = torch.tensor([int(not torch.equal(own, due))])
-    distributed.all_reduce(lacks, group=waiting())
+    distributed.all_reduce(lacks, group=cpu_group())
     size = int(due[0])
     if size and lacks:
-        writes = leads() and not torch.equal(own, due)
+        writes = is_local_main() and not torch.equal(own, due)
         make_folder(path.parent)
         if rank() == 0:
             with path.open("rb") as file:
                 for start in range(0, size, _PIECE):
                     piece = torch.frombuffer(bytearray(file.read(_PIECE)), dtype=torch.uint8)
-                    distributed.broadcast(piece, src=0, group=waiting())
+                    distributed.broadcast(piece, src=0, group=cpu_group())
                     del start
         elif writes:
             with replacing(path, wanted=size) as draft, draft.open("wb") as file:
@@ -155,19 +155,19 @@ def mirror(path: Path) -> bool:
                     file.write(piece.numpy().tobytes())
         else:
             list(_received(size))
-        distributed.barrier(waiting())
+        distributed.barrier(cpu_group())
     return size > 0
 
 
 def _received(size: int) -> Iterator[torch.Tensor]:
     for start in range(0, size, _PIECE):
         piece = torch.empty(min(_PIECE, size - start), dtype=torch.uint8)
-        distributed.broadcast(piece, src=0, group=waiting())
+        distributed.broadcast(piece, src=0, group=cpu_group())
         yield piece
 
 
 @contextmanager
-def one_voice() -> Iterator[None]:
+def report_once() -> Iterator[None]:
     """Context in which only the first of several failing processes reports its error, with its machine.
 
     Raises:
@@ -177,7 +177,7 @@ def one_voice() -> Iterator[None]:
     try:
         yield
     except (LimnerError, OSError, RuntimeError) as error:
-        if not several():
+        if not is_distributed():
             raise
         said = str(error)
         if not isinstance(error, LimnerError | OSError):
@@ -185,14 +185,14 @@ def one_voice() -> Iterator[None]:
                 raise
             reason = " ".join(said.split())[-160:]
             said = f"another process is gone ({reason}); start all nodes again to continue"
-        if _spoken():
+        if _already_reported():
             raise OthersError("") from error
-        named = f"node {platform.node()}, process {rank()} of {count()}: {said}"
+        named = f"node {platform.node()}, process {rank()} of {world_size()}: {said}"
         plain = isinstance(error, LimnerError) and not isinstance(error, StorageError)
         raise (type(error) if plain else LimnerError)(named) from error
 
 
-def _spoken() -> bool:
+def _already_reported() -> bool:
     """Whether another process has already reported a failure."""
     try:
         store = distributed.distributed_c10d._get_default_store()
@@ -201,25 +201,25 @@ def _spoken() -> bool:
         return False  # the store was on a machine that is gone
 
 
-def share(model: nn.Module) -> None:
+def broadcast_model(model: nn.Module) -> None:
     """Broadcast the weights and buffers of the first process."""
-    if several():
+    if is_distributed():
         for tensor in model.state_dict().values():
             distributed.broadcast(tensor, src=0)
 
 
-def any_asks(asks: bool, model: nn.Module) -> bool:
+def any_process(asks: bool, model: nn.Module) -> bool:
     """Whether any process asks to stop, so that all stop at the same step."""
-    if not several():
+    if not is_distributed():
         return asks
     held = torch.tensor([int(asks)], device=next(model.parameters()).device)
     distributed.all_reduce(held, op=distributed.ReduceOp.MAX)
     return bool(held.item())
 
 
-def gather() -> None:
+def barrier() -> None:
     """Barrier: wait for all processes."""
-    if several():
+    if is_distributed():
         distributed.barrier()
 
 
@@ -230,18 +230,18 @@ def seed_all(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def meet(seed: int, taken: int) -> None:
+def barrier_and_seed(seed: int, taken: int) -> None:
     """Wait for all processes, then seed the generators from seed, process and step.
 
     Checkpoints have only the first process's generators; this makes those of the others independent of
     whether the run was resumed.
     """
-    if several():
+    if is_distributed():
         distributed.barrier()
         seed_all(seed + rank() + 1_000_003 * (taken + 1))
 
 
-def share_of(rows: int, number: int | None = None) -> list[int]:
+def rows_per_process(rows: int, number: int | None = None) -> list[int]:
     """Number of rows (or stories) of each process, in order.
 
     Args:
@@ -250,7 +250,7 @@ def share_of(rows: int, number: int | None = None) -> list[int]:
     Raises:
         ConfigError: there are fewer rows than processes.
     """
-    number = number or count()
+    number = number or world_size()
     if rows < number:
         raise ConfigError(
             f"training: {counted(rows, 'row')} for {number} processes; raise data.batch, or start fewer"
@@ -258,20 +258,20 @@ def share_of(rows: int, number: int | None = None) -> list[int]:
     return [rows // number + (one < rows % number) for one in range(number)]
 
 
-def whole(own: Tensor, shares: Sequence[int]) -> Tensor:
+def all_gather(own: Tensor, shares: Sequence[int]) -> Tensor:
     """Gather the rows of all processes, concatenated; gradients flow back to each.
 
     Args:
         own: (R, …) rows of this process, R = shares[rank].
         shares: number of rows of each process.
     """
-    if not several():
+    if not is_distributed():
         return own
-    found: Tensor = _Whole.apply(wide(own), tuple(shares))
+    found: Tensor = _AllGather.apply(wide(own), tuple(shares))
     return found.to(own.dtype)
 
 
-class _Whole(torch.autograd.Function):
+class _AllGather(torch.autograd.Function):
     """All-gather with gradients; torch's own needs equal shares or is deprecated."""
 
     @staticmethod
@@ -308,7 +308,9 @@ class _Sum(torch.autograd.Function):
         return total
 
 
-def columns(own: Tensor, shares: Sequence[int], width: int, *, whole: bool = False) -> Iterator[Tensor]:
+def gather_columns(
+    own: Tensor, shares: Sequence[int], width: int, *, whole: bool = False
+) -> Iterator[Tensor]:
     """Yield blocks of columns of all processes' rows; each process gets some of the blocks.
 
     Args:
@@ -319,7 +321,7 @@ def columns(own: Tensor, shares: Sequence[int], width: int, *, whole: bool = Fal
     Yields:
         (N, ≤ width) blocks.
     """
-    number = count()
+    number = world_size()
     if whole:
         width = own.shape[1]
     if number == 1:
@@ -332,31 +334,31 @@ def columns(own: Tensor, shares: Sequence[int], width: int, *, whole: bool = Fal
             padded = torch.cat([part, part.new_zeros(max(shares) - len(part), part.shape[1])])
             receives = receiver == rank()
             found = [torch.empty_like(padded) for _ in shares] if receives else None
-            distributed.gather(padded, found, dst=receiver, group=waiting())
+            distributed.gather(padded, found, dst=receiver, group=cpu_group())
             if found is not None:
                 mine = torch.cat([one[:size] for one, size in zip(found, shares, strict=True)])
         if mine is not None:
             yield mine
 
 
-def alike(drawn: Tensor) -> Tensor:
+def broadcast(drawn: Tensor) -> Tensor:
     """Broadcast the first process's random tensor."""
-    if several():
+    if is_distributed():
         drawn = drawn.contiguous()
         distributed.broadcast(drawn, src=0)
     return drawn
 
 
-def alike_number(value: float, device: str) -> float:
+def broadcast_number(value: float, device: str) -> float:
     """Broadcast the first process's number."""
-    if not several():
+    if not is_distributed():
         return value
-    return float(alike(torch.tensor([value], dtype=torch.float64, device=device)))
+    return float(broadcast(torch.tensor([value], dtype=torch.float64, device=device)))
 
 
 def average_gradients(model: nn.Module) -> None:
     """Average the gradients over processes; a process without a gradient that others have counts as 0."""
-    if not several():
+    if not is_distributed():
         return
     parameters = list(model.parameters())
     reached = torch.tensor([float(one.grad is not None) for one in parameters], device=parameters[0].device)
@@ -366,10 +368,10 @@ def average_gradients(model: nn.Module) -> None:
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             distributed.all_reduce(parameter.grad)
-            parameter.grad /= count()
+            parameter.grad /= world_size()
 
 
-def in_shares(
+def compute_blocks(
     rows: int, block: int, made: Callable[[slice], FloatArray], device: torch.device | None
 ) -> FloatArray:
     """Compute rows in blocks, each by one process, and gather them in all.
@@ -380,24 +382,24 @@ def in_shares(
         made: slice of rows → (R, …) values.
         device: device of the process group.
     """
-    starts = range(0, rows, block)[rank() :: count()]
+    starts = range(0, rows, block)[rank() :: world_size()]
     blocks = [slice(start, min(start + block, rows)) for start in starts]
     parts = [made(some) for some in blocks]
-    if not several():
+    if not is_distributed():
         return np.concatenate(parts)
     # processes without a block get the shape of a row from the first process
     shape = parts[0].shape[1:] if parts else ()
     form = torch.tensor([len(shape), *shape, *([0] * 7)][:8], device=device)
-    size, *axes = alike(form).tolist()
+    size, *axes = broadcast(form).tolist()
     found = np.zeros((rows, *axes[:size]), np.float32)
     for some, part in zip(blocks, parts, strict=True):
         found[some] = part
-    return summed(found, device)
+    return all_reduce(found, device)
 
 
-def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
+def all_reduce(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
     """Sum over processes; exact if all but one have 0."""
-    if not several():
+    if not is_distributed():
         return values
     held = torch.from_numpy(np.ascontiguousarray(values)).to(device)
     distributed.all_reduce(held)
@@ -405,11 +407,11 @@ def summed(values: NDArray[Any], device: torch.device | None) -> NDArray[Any]:
     return found
 
 
-def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+def from_main(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     """Compute an array in the first process, and broadcast it."""
-    if not several():
+    if not is_distributed():
         return make()
-    group = waiting()
+    group = cpu_group()
     found = torch.from_numpy(np.ascontiguousarray(make())) if rank() == 0 else torch.empty(0)
     kinds = (torch.float32, torch.float64, torch.int32, torch.int64)
     form = torch.zeros(10, dtype=torch.int64)
@@ -422,12 +424,12 @@ def by_first(make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
     return found.numpy()
 
 
-class WholeBatchNorm(_BatchNorm):
+class SynchronisedBatchNorm(_BatchNorm):
     """Synchronised batch norm for any device, with the same weights and names (torch's needs GPUs)."""
 
     def forward(self, values: Tensor) -> Tensor:
         """Normalise (B, F, …) of this process."""
-        if not (self.training and several()):
+        if not (self.training and is_distributed()):
             alone: Tensor = super().forward(values)
             return alone
         table = wide(values)
@@ -455,8 +457,8 @@ class WholeBatchNorm(_BatchNorm):
         del values
 
 
-def share_norms(model: nn.Module) -> None:
+def use_synchronised_norms(model: nn.Module) -> None:
     """Replace all batch norms of a model by synchronised ones if there are several processes."""
-    for module in model.modules() if several() else ():
+    for module in model.modules() if is_distributed() else ():
         if isinstance(module, _BatchNorm):
-            module.__class__ = WholeBatchNorm
+            module.__class__ = SynchronisedBatchNorm

@@ -1,7 +1,7 @@
 // The library page: pictures, skipped files, duplicates, and folders being added.
 
 import { api, links } from "./api.js";
-import { Bringing } from "./bringing.js";
+import { Uploads } from "./uploads.js";
 import { askForFolder } from "./chooser.js";
 import { $, count, h, problem, put, when } from "./dom.js";
 import { Filters, keepInAddress } from "./filters.js";
@@ -16,7 +16,7 @@ const PARTS = ["pictures", "skipped", "duplicates"];
 const filters = new Filters($("filters"));
 const wall = new Wall($("grid"), read);
 const selection = new Selection($("selection"), $("select"), wall, () => held?.writable === true);
-const bringing = new Bringing(() => held?.writable === true);
+const uploads = new Uploads(() => held?.writable === true);
 
 let watching = false;
 let held = null;
@@ -146,8 +146,8 @@ filters.addEventListener("change", async () => {
   await wall.reset();
   if ($("grid").getBoundingClientRect().top < 0) $("grid").scrollIntoView({ block: "start", behavior: "instant" });
 });
-bringing.addEventListener("done", again);
-bringing.resume();
+uploads.addEventListener("done", again);
+uploads.resume();
 wall.addEventListener("open", ({ detail }) => open(detail));
 wall.addEventListener("trouble", ({ detail }) => put($("trouble"), problem(detail, reload)));
 wall.addEventListener("counted", ({ detail }) => {
@@ -168,7 +168,7 @@ function say() {
   } else put($("shown"), !some ? "" : counted ? `${counted.toLocaleString("en")} of ${count(held.pictures, "picture")}` : words ? `No results for “${words}”` : "No picture matches all of these.");
   put($("empty"), !some && !counted && h("div", { class: "nothing" }, h("p", {}, "No pictures yet."), h("p", { class: "quiet" }, held.writable === false ? "Add some on the machine that the studio runs on." : "Drop pictures or folders here, or add them above. They stay on this machine.")));
 }
-$("bring").addEventListener("click", () => bringing.open());
+$("add-pictures").addEventListener("click", () => uploads.open());
 $("add").addEventListener("click", () =>
   askForFolder(async (path) => {
     const { job } = await api.addFolder(path);

@@ -2,7 +2,7 @@
 
 import { openAgain } from "./again.js";
 import { Board } from "./board.js";
-import { Bringing } from "./bringing.js";
+import { Uploads } from "./uploads.js";
 import { Carrying } from "./carrying.js";
 import { api } from "./api.js";
 import { openCompare } from "./compare.js";
@@ -25,7 +25,7 @@ const store = new Store(decodeURIComponent(location.pathname.split("/").filter(B
 const carrying = new Carrying($("steps"));
 const board = new Board($("steps"), store);
 const panel = new Panel($("panel"), store, carrying, board);
-const bringing = new Bringing(() => store.library?.writable === true);
+const uploads = new Uploads(() => store.library?.writable === true);
 
 function choose(step, picture) {
   const { offer, seen } = panel.offers;
@@ -159,7 +159,7 @@ function advise() {
   };
   put(
     $("advice"),
-    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => bringing.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without captions"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
+    advice && !localStorage.getItem(dismissed) && h("section", { class: "advice", "aria-label": "What would help" }, h("p", { class: "small" }, advice.replace(COMMANDS, "")), h("div", { class: "actions" }, store.library.writable && button("Add pictures", { look: "plus", on: { click: () => uploads.open() } }), store.library.captioned < store.library.pictures && h("a", { class: "button", href: `/library?${new URLSearchParams({ captioned: false, project: store.id, step: board.selected + 1 })}` }, "Pictures without captions"), button("Dismiss", { kind: "plain", on: { click: dismiss } }))),
   );
 }
 
@@ -174,7 +174,7 @@ store.addEventListener("change", ({ detail: before }) => {
   $("redo").disabled = !project.can_redo;
   const notes = importNotes(project.notes);
   put($("notes"), notes && h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${project.notes.length})`), notes));
-  $("bring").hidden = !store.library.writable;
+  $("add-pictures").hidden = !store.library.writable;
   const changed = board.show(before);
   $("board").removeAttribute("aria-busy");
   summary();
@@ -287,7 +287,7 @@ board.addEventListener("another", ({ detail: { step, control } }) => {
   another(step, control);
 });
 board.addEventListener("select", ({ detail }) => panel.show(detail));
-$("bring").addEventListener("click", () => bringing.open());
+$("add-pictures").addEventListener("click", () => uploads.open());
 $("to-library").addEventListener("pointerdown", toLibrary);
 $("to-library").addEventListener("focus", toLibrary);
 function toLibrary() {
@@ -319,8 +319,8 @@ carrying.addEventListener("deliver", async ({ detail: { thing, step } }) => {
   await done;
 });
 
-bringing.resume();
-bringing.addEventListener("done", () => store.project && panel.offers.load());
+uploads.resume();
+uploads.addEventListener("done", () => store.project && panel.offers.load());
 for (const radio of document.querySelectorAll("#views input")) {
   radio.checked = radio.value === board.view;
   radio.addEventListener("change", () => (board.view = radio.value));
@@ -334,7 +334,7 @@ $("retext").addEventListener("click", () => openText(store));
 $("more").addEventListener("click", () => {
   const act = (id, look) => ({ words: $(id).textContent, look, run: () => $(id).click() });
   toLibrary();
-  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("bring").hidden && act("bring", "plus"), act("to-library", "folder")]);
+  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("add-pictures").hidden && act("bring", "plus"), act("to-library", "folder")]);
 });
 $("help").addEventListener("click", () => openHelp());
 $("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));

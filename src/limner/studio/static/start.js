@@ -173,9 +173,9 @@ async function describeShelf() {
   try {
     const library = await api.library();
     const words = `Pictures come from “${library.name}”: ${count(library.pictures, "picture")}.`;
-    put($("shelf"), words, " ", h("a", { href: "/library" }, "See them, or add more"), ". ", h("a", { href: "/docs" }, "API"), ".");
+    put($("library-size"), words, " ", h("a", { href: "/library" }, "See them, or add more"), ". ", h("a", { href: "/docs" }, "API"), ".");
   } catch (error) {
-    put($("shelf"), problem(error));
+    put($("library-size"), problem(error));
   }
 }
 

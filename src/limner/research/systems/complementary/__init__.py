@@ -17,7 +17,7 @@ from torch import Tensor
 
 from limner.arrays import FloatArray
 from limner.research.datasets.features import Features
-from limner.research.datasets.neighbours import Crew, build_graph, stored_graph, write_pair_scores
+from limner.research.datasets.neighbours import ProcessGroup, build_graph, stored_graph, write_pair_scores
 from limner.research.datasets.word_vectors import document_vectors
 from limner.research.losses.ranking import diversity_loss, domain_loss, max_hinge
 from limner.research.losses.reweighted import (
@@ -35,12 +35,12 @@ from limner.research.losses.reweighted import (
     triplet_loss,
 )
 from limner.research.losses.weighting import weighted_hinge
-from limner.research.systems.base import Capabilities, Parts, System, SystemTask
+from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask
 from limner.research.systems.complementary.memory import FOLDER, EpochMemory, against
 from limner.research.systems.complementary.model import ComplementaryConfig, Polysemous, Pvse, pair_scores
 from limner.research.systems.complementary.weights import PairWeights, shares
 from limner.research.training.corpus import Batch, Corpus, Part
-from limner.research.training.processes import alike, by_first, count, rank, summed
+from limner.research.training.processes import all_reduce, broadcast, from_main, rank, world_size
 
 HAL_NEAREST, AMRANI_NEAREST = 250, 50
 
@@ -51,7 +51,7 @@ GRAPHS = "graphs"  # subfolder of the feature stores
 class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
     """Training objective of every method in the paper's tables."""
 
-    def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: Parts) -> None:
+    def __init__(self, model: Pvse, corpus: Corpus, config: ComplementaryConfig, parts: ModelParts) -> None:
         """Prepare training; find the neighbours of the training texts if the method needs them."""
         super().__init__(model, corpus, config, parts)
         self._rows = corpus.train
@@ -86,7 +86,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         found = {"ranking": ranking}
         total = ranking
         if config.diversity_weight and config.model.heads > 1:
-            residuals = (batch.whole(out.text_residuals), batch.whole(out.image_residuals))
+            residuals = (batch.all_gather(out.text_residuals), batch.all_gather(out.image_residuals))
             found["diversity"] = torch.stack([diversity_loss(part) for part in residuals]).sum()
             total = total + config.diversity_weight * found["diversity"]
         if config.domain_weight:
@@ -103,24 +103,24 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
     def _whole(self, batch: Batch) -> Polysemous:
         """Outputs of the model for all pairs of a batch, but residuals only for this process's."""
         out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
-        return out._replace(texts=batch.whole(out.texts), images=batch.whole(out.images))
+        return out._replace(texts=batch.all_gather(out.texts), images=batch.all_gather(out.images))
 
     def open(self, folder: Path) -> None:
         """See `limner.research.training.loop.Task`."""
         if self._memory is not None:
             self._memory.open(folder)
 
-    def memory(self) -> dict[str, Tensor]:
+    def state_dict(self) -> dict[str, Tensor]:
         """See `limner.research.training.loop.Task`."""
         held = self._memory.state() if self._memory is not None else {}
         return held | (self._weights.state() if self._weights is not None else {})
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
+    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
         """See `limner.research.training.loop.Task`."""
         if self._memory is not None:
-            self._memory.load_state(memory)
+            self._memory.load_state(state)
         if self._weights is not None:
-            self._weights.load_state(memory)
+            self._weights.load_state(state)
 
     def close(self, folder: Path) -> None:
         """Write the scores and last weights of the training pairs, if any, and delete the memory."""
@@ -169,7 +169,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
             return even
         if config.method == "random":
             # on the CPU, because only its generator is restored when resuming
-            drawn = alike(torch.rand(len(even)).to(even))
+            drawn = broadcast(torch.rand(len(even)).to(even))
             return config.weights.lam * drawn / drawn.sum()
         if config.method == "amrani":
             bank = None if self._memory is None else self._memory.read()
@@ -216,7 +216,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         )
 
     def _distance(self, scores: Tensor, neg: Tensor) -> Tensor:
-        drawn = Drawn(*map(alike, draw(scores, neg, self.model.dim)))
+        drawn = Drawn(*map(broadcast, draw(scores, neg, self.model.dim)))
         return triplet_loss(scores, drawn, self.config.margin, neg)
 
     def _near(self, chosen: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
@@ -230,7 +230,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
 
 
 def _neighbours(
-    config: ComplementaryConfig, corpus: Corpus, parts: Parts, device: torch.device
+    config: ComplementaryConfig, corpus: Corpus, parts: ModelParts, device: torch.device
 ) -> NDArray[np.int32]:
     """(n, N) neighbours of the training texts, padded with −1; cached next to the feature stores."""
     graph, rows = config.graph, corpus.train
@@ -248,10 +248,10 @@ def _neighbours(
                 seed=config.loop.seed,
             )
 
-        found = by_first(learned)
-    crew = Crew(rank(), count(), partial(summed, device=device))
+        found = from_main(learned)
+    group = ProcessGroup(rank(), world_size(), partial(all_reduce, device=device))
     settings: Any = {"size": graph.size, "method": graph.method}
-    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "crew": crew}
+    settings |= {"text_ids": rows.text_ids, "image_ids": rows.image_ids, "group": group}
     if isinstance(corpus.pictures, Features):
         return stored_graph(Path(config.data.features) / GRAPHS, found, **settings)
     return build_graph(found, **settings)

@@ -23,7 +23,7 @@ from limner.research.losses.ranking import product
 from limner.research.systems.complementary.model import ComplementaryConfig, Pvse
 from limner.research.training import processes
 from limner.research.training.corpus import Corpus
-from limner.research.training.processes import share_of, whole
+from limner.research.training.processes import all_gather, rows_per_process
 
 TEXT, IMAGE, SUMS, PREFIX, FOLDER = "text", "image", "sums", "bank.", "bank"
 Mode = Literal["r+", "c"]
@@ -63,8 +63,8 @@ class Bank(NamedTuple):
         kept = [min(count, share) for share in self.shares]
         most = kept[processes.rank()]
         places = by.masked_fill(~usable, -torch.inf).topk(most, dim=1).indices
-        found = [whole(table.detach().gather(1, places).t(), kept).t() for table in tables]
-        return [*found, whole(usable.gather(1, places).t().float(), kept).t().bool()]
+        found = [all_gather(table.detach().gather(1, places).t(), kept).t() for table in tables]
+        return [*found, all_gather(usable.gather(1, places).t().float(), kept).t().bool()]
 
 
 class _Table(NamedTuple):
@@ -120,7 +120,7 @@ class EpochMemory:
         self._often = not config.measures  # read in each step, not once per epoch
         self._width = model.dim * (1 if self._scale is None else model.heads)
         self._seen = torch.zeros(len(self._rows), dtype=torch.bool, device=model.device)
-        self._shares = tuple(share_of(len(self._rows)))
+        self._shares = tuple(rows_per_process(len(self._rows)))
         start = sum(self._shares[: processes.rank()])
         self._own = slice(start, start + self._shares[processes.rank()])
         self._swaps, self._live = 0, 0
@@ -316,7 +316,7 @@ def states(run: Path, state: Mapping[str, Tensor]) -> Iterator[tuple[Path, bool]
     if not state.get(f"{PREFIX}swaps"):
         return
     count, shares = len(state[f"{PREFIX}seen"]), int(state.get(f"{PREFIX}shares", 1))
-    rows = share_of(count, shares)
+    rows = rows_per_process(count, shares)
     live = int(state[f"{PREFIX}live"])
     for path in sorted({run / FOLDER / f"0-{live}.{TEXT}", *(run / FOLDER).glob(f"*-{live}.{TEXT}")}):
         shape = rows[int(path.name.partition("-")[0])], int(state[f"{PREFIX}width"])

@@ -12,7 +12,7 @@ from limner.arrays import FloatArray, expect
 from limner.config import Record
 from limner.research.losses.ranking import product
 from limner.research.nn.polysemous import GridTower, TextTower
-from limner.research.systems.base import ENCODE_BATCH, BackboneUse, Model, Parts, evaluating
+from limner.research.systems.base import ENCODE_BATCH, BackboneUse, Model, ModelParts, evaluating
 from limner.research.training.settings import Preset, RunConfig, every_preset, replaced
 
 _ROWS, _COLUMNS = 1024, 4096  # rows and columns per block of products
@@ -73,7 +73,7 @@ class Pvse(Model):
 
     name = "pvse"
 
-    def __init__(self, architecture: PvseArchitecture, parts: Parts) -> None:
+    def __init__(self, architecture: PvseArchitecture, parts: ModelParts) -> None:
         """Initialise the weights at random, from torch's generator.
 
         Raises:

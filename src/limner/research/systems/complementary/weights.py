@@ -14,7 +14,7 @@ from limner.research.datasets.neighbours import PairScores
 from limner.research.losses import weighting
 from limner.research.systems.complementary.memory import IMAGE, TEXT, EpochMemory
 from limner.research.systems.complementary.model import ComplementaryConfig
-from limner.research.training.processes import columns, summed
+from limner.research.training.processes import all_reduce, gather_columns
 
 SAMPLES = 1000
 HEADS_NEAREST = 32  # neighbours compared head by head under kmode "max"
@@ -55,13 +55,13 @@ class PairWeights:
             # Products are sums over the entries of vectors, so blocks of entries can be processed in turn;
             # only the maximum of several products needs whole vectors.
             width = max(_FEWEST, _CELLS // max(self._n, 1))
-            for part in columns(vectors, bank.shares, width, whole=own.kmode == "max"):
+            for part in gather_columns(vectors, bank.shares, width, whole=own.kmode == "max"):
                 held = part.to(device)
                 near = weighting.means(self._matrix, held)  # used by both measures
                 for measure in self._config.measures:
                     totals[measure] += self._measure(measure, held, near, epoch).cpu()
             for measure, total in totals.items():
-                self._raw[f"{measure}/{side}"] = torch.from_numpy(summed(total.numpy(), device)).float()
+                self._raw[f"{measure}/{side}"] = torch.from_numpy(all_reduce(total.numpy(), device)).float()
         self._before = self._joined
         self._joined = torch.stack([self._combined(side) for side in (IMAGE, TEXT)])
         first = int(self._epochs[1])

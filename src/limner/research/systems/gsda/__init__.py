@@ -23,7 +23,7 @@ from limner.research.losses.ranking import product, sum_hinge
 from limner.research.nn.graphs import GraphEncoder
 from limner.research.scenes.graphs import SceneGraph, read_graphs
 from limner.research.systems import vse
-from limner.research.systems.base import Capabilities, Parts, System, SystemTask
+from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask
 from limner.research.systems.gsda.captioner import Captioner
 from limner.research.systems.gsda.graphs import (
     LabelVectors,
@@ -36,7 +36,7 @@ from limner.research.systems.gsda.graphs import (
 )
 from limner.research.systems.gsda.model import MADE_UP, Gsda, GsdaConfig
 from limner.research.training.corpus import Batch, Corpus
-from limner.research.training.processes import alike
+from limner.research.training.processes import broadcast
 from limner.research.training.settings import AS_SAVED
 
 
@@ -45,7 +45,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
 
     stories = True
 
-    def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: Parts) -> None:
+    def __init__(self, model: Gsda, corpus: Corpus, config: GsdaConfig, parts: ModelParts) -> None:
         """Prepare training: encode the keys of all training texts, and read the scene graphs if used."""
         super().__init__(model, corpus, config, parts)
         if model.graphs is not None:
@@ -60,14 +60,14 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         """Losses by name, means over sentences; ``caption`` is in nats per token."""
         config, model = self.config, self.model
         texts = model(batch.words, batch.lengths, self._keys[batch.own_rows], batch.own_steps)
-        scores = product(batch.whole(texts), batch.whole(model.pictures(batch.pictures)).t())
+        scores = product(batch.all_gather(texts), batch.all_gather(model.pictures(batch.pictures)).t())
         found = {"ranking": sum_hinge(scores, config.margin, batch.neg)}
         total = found["ranking"]
         if model.graphs is not None:
             shown = batch_graphs([self._graphs[row] for row in batch.own_rows.tolist()], model.labels)
             vectors, empty = model.graphs(shown.to(batch.own_rows.device))
-            empty = batch.whole(empty.float()).bool()
-            graph = self._graph_terms(scores, batch, batch.whole(vectors), empty)
+            empty = batch.all_gather(empty.float()).bool()
+            graph = self._graph_terms(scores, batch, batch.all_gather(vectors), empty)
             total = total + config.graph_weight * torch.stack(list(graph.values())).sum()
             found |= graph
         if model.captioner is not None:
@@ -90,7 +90,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         chosen = straight_through(scores, vectors, config.temperature)
         found = {"graph": neighbour_distance(chosen.values, steps, known[chosen.best]).mean()}
         if len(steps) > 1:
-            others = alike(rows_of_other_stories(steps).to(scores.device))
+            others = broadcast(rows_of_other_stories(steps).to(scores.device))
             apart = contrastive_neighbours(vectors, steps, others, config.graph_margin, known)
             found["contrast"] = apart.mean()
         return found
@@ -101,7 +101,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         Source: GSDA 2021, Eqs. 7 and 8; docs/methods/gsda.md §4.4.
         """
         config = self.config
-        true = batch.whole(self.model.described(batch.pictures))
+        true = batch.all_gather(self.model.described(batch.pictures))
         rows = batch.own_rows
         words, lengths = self._told[0][rows], self._told[1][rows.cpu()]
 
@@ -109,13 +109,13 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
             share = pictures[batch.own]
             out = captioner(share, batch.own_steps, words[:, : int(lengths.max())], lengths)
             costs = sentence_losses(out.logits, out.targets, out.tokens.to(out.logits.device))
-            return batch.whole(costs)
+            return batch.all_gather(costs)
 
         if config.caption == "teacher":
             return {"caption": cost_from(true).mean()}
         if config.caption == "reinforce":
             logs = (scores / config.temperature).log_softmax(dim=1)
-            drawn = alike(torch.multinomial(logs.detach().exp(), 1))
+            drawn = broadcast(torch.multinomial(logs.detach().exp(), 1))
             losses = cost_from(true[drawn.squeeze(1)])
             reward = -story_losses(losses.detach(), batch.steps)
             better = reward - reward.mean()
@@ -126,7 +126,7 @@ class GsdaTask(SystemTask[GsdaConfig, Gsda]):
         else:
             pictures = straight_through(scores, true, config.temperature).values
         if batch.epoch < config.mixed_epochs:
-            own = alike(torch.rand(len(true), device=true.device)) < 0.5
+            own = broadcast(torch.rand(len(true), device=true.device)) < 0.5
             pictures = torch.where(own[:, None], true, pictures)
         return {"caption": cost_from(pictures).mean()}
 
@@ -202,7 +202,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             margin=config.margin,
         )
 
-    def gather(self, config: GsdaConfig, corpus: Corpus, parts: Parts) -> None:
+    def prepare_parts(self, config: GsdaConfig, corpus: Corpus, parts: ModelParts) -> None:
         """Collect the key encoder, the words of captions, and the graphs of the training pictures."""
         encoder = parts.sentences
         if config.keys == "vse0":
@@ -219,7 +219,7 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             spoken = Vocabulary.build(texts, data.tokeniser, config.caption_min_count)
             parts.about["spoken"] = json.loads(spoken.to_json())
 
-    def recall(self, config: GsdaConfig, parts: Parts) -> None:
+    def restore_parts(self, config: GsdaConfig, parts: ModelParts) -> None:
         """Rebuild VSE0 from the run; its weights are part of the model's."""
         if config.keys != "vse0":
             return
@@ -232,9 +232,9 @@ class GsdaSystem(System[GsdaConfig, Gsda]):
             raise CheckpointError(
                 f"{parts.where}: does not contain the VSE0 key encoder ({error}); train it again"
             ) from error
-        parts.sentences = vse.SYSTEM.build(own, Parts(words, width, own.data.max_length, backbone))
+        parts.sentences = vse.SYSTEM.build(own, ModelParts(words, width, own.data.max_length, backbone))
 
-    def build(self, config: GsdaConfig, parts: Parts) -> Gsda:
+    def build(self, config: GsdaConfig, parts: ModelParts) -> Gsda:
         """Build the retriever, with graph encoder and captioner if the settings need them."""
         graphs = captioner = None
         if config.graph != "off":

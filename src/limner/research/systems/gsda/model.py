@@ -19,7 +19,7 @@ from limner.errors import ConfigError
 from limner.research.nn.contextual import Context, ContextualEncoder
 from limner.research.nn.graphs import Convolution, GraphEncoder
 from limner.research.scenes.graphs import SceneGraph
-from limner.research.systems.base import ENCODE_BATCH, Parts, Surprise, evaluating, to_tensor
+from limner.research.systems.base import ENCODE_BATCH, ModelParts, Surprise, evaluating, to_tensor
 from limner.research.systems.gsda.captioner import Captioner, CaptionerArchitecture, generate
 from limner.research.systems.gsda.graphs import batch_graphs
 from limner.research.systems.picture_side import FixedFeatures
@@ -74,7 +74,7 @@ class Gsda(StoryModel, FixedFeatures):
     def __init__(
         self,
         architecture: GsdaArchitecture,
-        parts: Parts,
+        parts: ModelParts,
         graphs: GraphEncoder | None = None,
         captioner: Captioner | None = None,
     ) -> None:

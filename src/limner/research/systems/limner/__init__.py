@@ -17,18 +17,18 @@ from limner.arrays import FloatArray, TextEncoder
 from limner.encoders.base_file import BLOCKS, CLASSES, FEATURES, WIDTHS
 from limner.encoders.base_network import BaseNet
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder
-from limner.encoders.text_cache import StoredTexts
+from limner.encoders.text_cache import TextCacheFile
 from limner.errors import CheckpointError
 from limner.research.datasets.features import Features
 from limner.research.datasets.mixture import WEIGHT
 from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.research.losses.ranking import product
 from limner.research.scenes.beside import TRAITS
-from limner.research.systems.base import Capabilities, Parts, Reads, System, SystemTask
+from limner.research.systems.base import Capabilities, ModelParts, Reads, System, SystemTask
 from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture, others_mean
 from limner.research.training import processes
 from limner.research.training.corpus import IN_FILES, Corpus, epoch_order
-from limner.research.training.processes import share_of, whole
+from limner.research.training.processes import all_gather, rows_per_process
 from limner.research.training.settings import RunConfig, every_preset, replaced
 
 DRAWN = 256
@@ -177,7 +177,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
     The context of training texts is constant and computed once.
     """
 
-    def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: Parts) -> None:
+    def __init__(self, model: Limner, corpus: Corpus, config: LimnerConfig, parts: ModelParts) -> None:
         """Prepare training: encode all texts, and compute the directions of ImageNet classes if used."""
         super().__init__(model, corpus, config, parts)
         self._corpus = corpus
@@ -252,7 +252,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         chosen = chosen[np.sort(np.unique(chosen, return_index=True)[1])]
         rows, device = self._corpus.train, self.model.device
         turned = random.random(len(chosen)) < 0.5
-        shares = share_of(len(chosen))
+        shares = rows_per_process(len(chosen))
         start = sum(shares[: processes.rank()])
         own = slice(start, start + shares[processes.rank()])
         values = self._rows(self._places[chosen[own]], turned[own])
@@ -300,11 +300,13 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         vectors = (self._english, self._foreign, self._context)
         english, foreign, context = (part[some].to(device) for part in vectors)
         joined = self.model.read(english, foreign, context, [self._bags[row] for row in some.tolist()])
-        return self.sides(batch) | {"joined": (whole(joined, batch.text_shares), self.config.joined_weight)}
+        return self.sides(batch) | {
+            "joined": (all_gather(joined, batch.text_shares), self.config.joined_weight)
+        }
 
     def _read(self, side: nn.Module, vectors: Tensor, batch: PictureBatch) -> Tensor:
         """(T, D) vectors of all processes' texts, each encoded by its own process."""
-        return whole(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
+        return all_gather(side(vectors[batch.own_texts].to(self.model.device)), batch.text_shares)
 
     def contrast(self, name: str, texts: Tensor, pictures: Tensor, batch: PictureBatch) -> Tensor:
         """InfoNCE loss of (T, D) texts, encoded by the encoder of this name, with (B, D) pictures."""
@@ -315,7 +317,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         """Losses by name: InfoNCE per text encoder, and contrastive losses of pictures and of classes."""
         config, net = self.config, self.model.net
         features = self.model.features_of(batch.rows)
-        pictures = whole(self.model.joint(features, batch.rows), batch.shares)
+        pictures = all_gather(self.model.joint(features, batch.rows), batch.shares)
         losses, total = {}, pictures.new_zeros(())
         for name, (texts, weight) in self.readings(batch).items():
             losses[name] = self.contrast(name, texts, pictures, batch)
@@ -323,7 +325,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
         stories = batch.stories
         if config.look_weight and bool((stories[:, None] == stories).sum() > len(stories)):
             # no gradient from the picture–picture loss to the backbone
-            looks = whole(self.model.looks(features.detach(), batch.rows), batch.shares)
+            looks = all_gather(self.model.looks(features.detach(), batch.rows), batch.shares)
             own = torch.arange(len(stories), device=stories.device)
             losses["looks"] = same_group(looks, stories, own, config.look_temperature)
             total = total + config.look_weight * losses["looks"]
@@ -375,21 +377,21 @@ class LimnerSystem(System[LimnerConfig, Limner]):
             mirrored=config.mirrored,
         )
 
-    def build(self, config: LimnerConfig, parts: Parts) -> Limner:
+    def build(self, config: LimnerConfig, parts: ModelParts) -> Limner:
         """Build the model, with traits if the rows have them."""
         return Limner(config.model, parts, traits=TRAITS in config.data.beside)
 
-    def gather(self, config: LimnerConfig, corpus: Corpus, parts: Parts) -> None:
+    def prepare_parts(self, config: LimnerConfig, corpus: Corpus, parts: ModelParts) -> None:
         """Collect both encoders, and the facts about the stored rows that must be saved."""
         if corpus.backbone is not None:
             parts.about[STORED] = corpus.backbone
         assert parts.sentences is not None and parts.multilingual is not None  # noqa: S101, PT018  (declared)
         folder = Path(config.data.features)
-        parts.sentences = StoredTexts(parts.sentences, folder)
-        parts.multilingual = StoredTexts(parts.multilingual, folder)
+        parts.sentences = TextCacheFile(parts.sentences, folder)
+        parts.multilingual = TextCacheFile(parts.multilingual, folder)
         parts.about[KEY] = parts.multilingual.fingerprint
 
-    def recall(self, config: LimnerConfig, parts: Parts) -> None:
+    def restore_parts(self, config: LimnerConfig, parts: ModelParts) -> None:
         """Load the multilingual encoder, and check that it is the one of training.
 
         Raises:

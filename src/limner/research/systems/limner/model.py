@@ -20,7 +20,7 @@ from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.datasets.features import precision_of
 from limner.research.scenes.beside import TRAITS_WIDTH
-from limner.research.systems.base import Parts
+from limner.research.systems.base import ModelParts
 from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Corpus
 
@@ -98,7 +98,7 @@ class Limner(StoryModel):
     beside_mean: Tensor
     beside_deviation: Tensor
 
-    def __init__(self, architecture: LimnerArchitecture, parts: Parts, *, traits: bool = False) -> None:
+    def __init__(self, architecture: LimnerArchitecture, parts: ModelParts, *, traits: bool = False) -> None:
         """Initialise the projections at random, from torch's generator; that of the context starts at 0.
 
         Args:
@@ -164,7 +164,7 @@ class Limner(StoryModel):
         """D, dimension of the joint space."""
         return int(self.architecture.width)
 
-    def settle(self, corpus: Corpus) -> None:
+    def fit_constants(self, corpus: Corpus) -> None:
         """Fit mean and deviation of all features, and idf weights: ln(N / n) for a word in n of N texts."""
         mean, deviation = corpus.moments(lambda rows: rows[:, self.maps : self.row])
         self.net.feature_mean.copy_(mean)

@@ -12,11 +12,11 @@ from vector_library import add, drawn, vector_library
 
 from limner.errors import DataError
 from limner.progress import Progress
-from limner.store import beyond, vector_index
-from limner.store.beyond import Approximate
+from limner.store import approximate, vector_index
+from limner.store.approximate import ApproximateIndex
 from limner.store.ingest import index
 from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Evidence, Index, Likeness
+from limner.store.search import EncodedChannel, Evidence, Index, SimilarityQuery
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
 COUNT, STEPS, K = 5_000, 6, 40
@@ -59,7 +59,7 @@ def opened(library, candidates):
     }
     other = PictureStore.open(library.folder)
     other.settings = other.settings.model_copy(update={"searches": searches})
-    return Approximate(other, sorted(SPACES))
+    return ApproximateIndex(other, sorted(SPACES))
 
 
 def ids(searched, rows):
@@ -109,17 +109,17 @@ def test_everything_found_equals_the_exact_search(made, exact):
 def test_evidence_of_all_is_estimated_within_the_bound_that_is_stated(made, exact, monkeypatch):
     sample = vector_index.sample_ids(made.store, COUNT, 600)
     assert abs(len(sample) - 600) < 4 * np.sqrt(600)
-    read = beyond.read_statistics
+    read = approximate.read_statistics
 
     def fewer(store, spaces):
         _, statistics = read(store, spaces)
         kept = {}
         for space, one in statistics.items():
             own = np.isin(one.ids, sample)
-            kept[space] = beyond.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
+            kept[space] = approximate.Statistics(one.moments, one.held, one.ids[own], one.vectors[own])
         return sample, kept
 
-    monkeypatch.setattr(beyond, "read_statistics", fewer)
+    monkeypatch.setattr(approximate, "read_statistics", fewer)
     asked, errors = channels(), []
     part = opened(made, 200).among([(asked, K)])
     one, other = exact.search(asked, K), part.search(asked, K)
@@ -139,7 +139,7 @@ def test_pins_bans_and_what_looks_like_them_are_there_whatever_the_words_say(mad
     worst = [exact.gallery.ids[row] for row in np.argsort(scores)[:3]]
     found = opened(made, 1_000)
     look = Evidence(slope=1.0, z_slope=0.0, offset=0.0)
-    part = found.among([(asked, K)], worst, Likeness(worst[:1], "looks", look, 25))
+    part = found.among([(asked, K)], worst, SimilarityQuery(worst[:1], "looks", look, 25))
     assert set(worst) <= set(part.gallery.ids)
     space = exact.gallery.space("looks")
     row = exact.gallery.ids.index(worst[0])
@@ -163,13 +163,13 @@ def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(t
     new = add(library, range(5_000, 5_010), {"base": (64, 1)}, seed=9)
     assert not vector_index.due(library), "10 of 2,000 are within the drift"
     own = EncodedChannel("base", "base", EVIDENCE, drawn(10, 64, 9))
-    found = Approximate(library, ["base"]).among([([own], 1)])
+    found = ApproximateIndex(library, ["base"]).among([([own], 1)])
     assert ids(found, found.search([own], 1).rows[:, 0]).tolist() == new
-    part = Approximate(library, ["base"]).among([(asked, 1)])
+    part = ApproximateIndex(library, ["base"]).among([(asked, 1)])
     best = ids(part, part.search(asked, 1).rows[:, 0])[0]
     rows = [row | {"paths": []} for row in library.store.lookup(PICTURES, "id", [str(best)])]
     library.store.upsert(PICTURES, pa.Table.from_pylist(rows, schema=PICTURES_SCHEMA))
-    after = Approximate(library, ["base"])
+    after = ApproximateIndex(library, ["base"])
     part = after.among([(asked, 1)])
     assert after.pictures == 2_009
     assert best not in part.gallery.ids
@@ -186,17 +186,17 @@ def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(t
 def test_below_the_size_nothing_is_built_and_stopping_keeps_what_was(tmp_path):
     library = vector_library(tmp_path / "lib", 600, {"base": (16, 1), "looks": (16, 1)})
     assert not vector_index.due(library)
-    assert not Approximate.usable(library, ["base"])
+    assert not ApproximateIndex.usable(library, ["base"])
     library.save(approximate_from=600)
     assert vector_index.due(library)
     asked = iter((False, True))
     assert not vector_index.prepare(library, Progress(), lambda: next(asked))
-    assert not Approximate.usable(library, ["base"])
+    assert not ApproximateIndex.usable(library, ["base"])
     assert vector_index.VectorTable(library.store, "base").indexed() == 600
     assert not vector_index.VectorTable(library.store, "looks").indexed()
     assert vector_index.due(library)
     assert vector_index.prepare(library, Progress())
-    assert Approximate.usable(library, ["base", "looks"])
+    assert ApproximateIndex.usable(library, ["base", "looks"])
 
 
 @pytest.mark.slow
@@ -224,7 +224,7 @@ def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(tmp_
         assert exact.search([own], 1).rows[:, 0].tolist() == [7, 70]
     if vector_index.due(again):
         assert vector_index.prepare(again, Progress())
-    found = Approximate(again, ["base"]).among([([own], 1)])
+    found = ApproximateIndex(again, ["base"]).among([([own], 1)])
     assert ids(found, found.search([own], 1).rows[:, 0]).tolist() == [
         exact.gallery.ids[row] for row in (7, 70)
     ]
@@ -242,10 +242,10 @@ def test_damage_of_index_or_statistics_is_one_line(tmp_path):
         again = PictureStore.open(library.folder)
         own = EncodedChannel("base", "base", EVIDENCE, drawn(2, 16, 5))
         with pytest.raises(DataError, match="damaged") as caught:
-            Approximate(again, ["base"]).among([([own], 5)])
+            ApproximateIndex(again, ["base"]).among([([own], 5)])
         assert "\n" not in str(caught.value)
         path.write_bytes(before)
-    assert Approximate(PictureStore.open(library.folder), ["base"]).pictures == 600
+    assert ApproximateIndex(PictureStore.open(library.folder), ["base"]).pictures == 600
 
 
 def test_a_library_that_cannot_be_written_is_searched(made):
@@ -255,7 +255,7 @@ def test_a_library_that_cannot_be_written_is_searched(made):
         for one in folders:
             one.chmod(modes[one] & ~0o222)
         asked = channels()
-        part = Approximate(PictureStore.open(made.folder), sorted(SPACES)).among([(asked, K)])
+        part = ApproximateIndex(PictureStore.open(made.folder), sorted(SPACES)).among([(asked, K)])
         assert part.search(asked, K).rows.shape == (STEPS, K)
     finally:
         for one, mode in modes.items():
@@ -273,7 +273,7 @@ def test_indexing_prepares_a_library_beyond_the_size_and_says_how_much_is_found(
     library = PictureStore.open(tmp_path / "lib")
     assert set(beyond.searches) == set(library.settings.spaces)
     assert any("all 3 vectors are compared" in line for line in beyond.lines())
-    assert Approximate.usable(library, library.settings.spaces)
+    assert ApproximateIndex.usable(library, library.settings.spaces)
     state = library.store.version("statistics")
     again = index([tmp_path / "pictures"], tmp_path / "lib", **made)
     assert again.searches == beyond.searches, "the library keeps to it"
@@ -282,7 +282,7 @@ def test_indexing_prepares_a_library_beyond_the_size_and_says_how_much_is_found(
 
 def test_a_text_that_no_channel_reads_finds_nothing_and_no_error(made):
     silent = [EncodedChannel("base", "base", EVIDENCE, np.zeros((2, 64), np.float32))]
-    part = Approximate(made, ["base"]).among([(silent, K)])
+    part = ApproximateIndex(made, ["base"]).among([(silent, K)])
     hits = part.search(silent, K)
     assert hits.rows.shape == (2, 0)
     np.testing.assert_allclose(hits.evidence, 0.0, atol=1e-6)

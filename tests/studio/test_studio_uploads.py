@@ -15,11 +15,11 @@ from limner.server.security import Guard, Guarded
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.words import ModelWords, caption_encoders, write_descriptions
-from limner.studio import bringing
+from limner.studio import uploads
 from limner.studio.app import create_app
-from limner.studio.bringing import safe_parts
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio
+from limner.studio.uploads import safe_parts
 
 
 @pytest.fixture
@@ -190,17 +190,17 @@ def test_long_names_are_cut_and_keep_their_suffix():
 
 def test_too_much_is_refused(client, monkeypatch, tmp_path):
     batch = begun(client)
-    monkeypatch.setattr(bringing, "BATCH_FILES", 1)
+    monkeypatch.setattr(uploads, "BATCH_FILES", 1)
     bring(client, batch, "a.png", photograph(1))
     assert "at a time" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
-    monkeypatch.setattr(bringing, "FILE_BYTES", 100)
+    monkeypatch.setattr(uploads, "FILE_BYTES", 100)
     assert "at most 100" in bring(client, batch, "c.png", photograph(3), status=422)["detail"]
     monkeypatch.undo()
     batch = begun(client)
-    monkeypatch.setattr(bringing, "BATCH_BYTES", 100)
+    monkeypatch.setattr(uploads, "BATCH_BYTES", 100)
     assert "at a time" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
     monkeypatch.undo()
-    monkeypatch.setattr(bringing, "SPARE_BYTES", 2**62)
+    monkeypatch.setattr(uploads, "SPARE_BYTES", 2**62)
     assert "disk space left" in bring(client, batch, "b.png", photograph(2), status=422)["detail"]
 
 

@@ -14,23 +14,23 @@ from limner.server.problems import ProblemError
 from limner.store.catalogue import Facets
 from limner.store.known import IndexReport
 from limner.store.words import Described, PictureWords
-from limner.studio.bringing import Arrived, FolderList, UploadBatch, list_folder
 from limner.studio.jobs import FolderJob
 from limner.studio.routes import Identifier, Studio, checked
 from limner.studio.schemas import BatchStarted, JobStarted
+from limner.studio.uploads import FolderList, UploadBatch, UploadedFile, list_folder
 
 BATCHES = "/api/library/batches/"
 
 
-def shelf_router(studio: Studio) -> APIRouter:
+def library_page_router(studio: Studio) -> APIRouter:
     """Routes of the library page."""
     routes = APIRouter(prefix="/api", tags=["library"])
-    arrivals = studio.arrivals
+    uploads = studio.uploads
 
     @routes.get("/library/facets")
     def facets() -> Facets:
         """Folders, months and shapes by which pictures can be filtered, with the number of each."""
-        return studio.shelf.facets()
+        return studio.library_page.facets()
 
     @routes.get("/folders")
     def folders(path: Annotated[str, Query(max_length=4096)] = "") -> FolderList:
@@ -41,7 +41,7 @@ def shelf_router(studio: Studio) -> APIRouter:
     @routes.get("/library/batches")
     def batches() -> list[UploadBatch]:
         """Uploads, latest first; each can be undone."""
-        return arrivals.listed()
+        return uploads.listed()
 
     @routes.post("/library/batches", status_code=201)
     def begin() -> BatchStarted:
@@ -53,38 +53,38 @@ def shelf_router(studio: Studio) -> APIRouter:
                 f"{library.place}: on object storage, where the studio keeps no pictures; put them into a"
                 " folder or a bucket and add that"
             )
-        return BatchStarted(batch=arrivals.begin())
+        return BatchStarted(batch=uploads.begin())
 
     @routes.post("/library/batches/{batch}/files", status_code=201)
     def add(
         batch: str,
         name: Annotated[str, Query(min_length=1, max_length=2000)],
         data: Annotated[bytes, Body(media_type="application/octet-stream")],
-    ) -> Arrived:
+    ) -> UploadedFile:
         """Upload one picture: its content, under its file name; one that the library already has is not
         stored.
         """
         studio.local()
-        return arrivals.add(batch, name, data, studio.engine.illustrator().catalogue)
+        return uploads.add(batch, name, data, studio.engine.illustrator().catalogue)
 
     @routes.post("/library/batches/{batch}/finish", status_code=202)
     def finish(batch: str) -> JobStarted:
         """Index the pictures of an upload."""
         studio.local()
-        arrivals.place(batch)
-        return JobStarted(job=studio.jobs.begin(FolderJob(arrivals.folder)).id)
+        uploads.place(batch)
+        return JobStarted(job=studio.jobs.begin(FolderJob(uploads.folder)).id)
 
     @routes.delete("/library/batches/{batch}", status_code=202)
     def take_back(batch: str) -> JobStarted:
         """Undo an upload: its pictures leave the library, and its files are moved to the trash folder."""
         studio.local()
-        arrivals.place(batch)
+        uploads.place(batch)
 
         def told(report: IndexReport) -> str:
             verb = "was" if report.deleted == 1 else "were"
-            return f"{counted(report.deleted, 'file')} {verb} removed; moved to {arrivals.trash}"
+            return f"{counted(report.deleted, 'file')} {verb} removed; moved to {uploads.trash}"
 
-        job = FolderJob(arrivals.folder, forget=True, before=lambda: arrivals.discard(batch), told=told)
+        job = FolderJob(uploads.folder, forget=True, before=lambda: uploads.discard(batch), told=told)
         return JobStarted(job=studio.jobs.begin(job).id)
 
     @routes.get("/pictures/{picture}/words")
@@ -93,7 +93,7 @@ def shelf_router(studio: Studio) -> APIRouter:
 
         The coordinates are told only where the studio is bound to this machine alone.
         """
-        found = studio.shelf.words(checked(studio, picture).id)
+        found = studio.library_page.words(checked(studio, picture).id)
         return found if studio.writable else found.model_copy(update={"coordinates": None})
 
     @routes.put("/pictures/{picture}/words")
@@ -118,4 +118,4 @@ def _written(studio: Studio, picture: str, words: Described | None) -> PictureWo
         raise ProblemError(
             409, "pictures are being indexed; wait until that is done, then save again", kind="busy"
         )
-    return studio.shelf.write(checked(studio, picture).id, words)
+    return studio.library_page.write(checked(studio, picture).id, words)

@@ -15,12 +15,12 @@ const RETRY_MS = 3000;
 const CUT = "upload";
 const LISTED = 200;
 
-export class Bringing extends EventTarget {
+export class Uploads extends EventTarget {
   /** @param {() => boolean} allowed whether pictures may be uploaded now */
   constructor(allowed) {
     super();
     this.allowed = allowed;
-    this.place = h("section", { class: "bringing", "aria-label": "Pictures being added", hidden: true });
+    this.place = h("section", { class: "uploads", "aria-label": "Pictures being added", hidden: true });
     document.body.append(this.place, h("div", { class: "landing", "aria-hidden": "true" }, h("p", {}, "Drop pictures or folders to add them to the library")));
     this.#drops();
   }
@@ -38,7 +38,7 @@ export class Bringing extends EventTarget {
       document.body.classList.remove("landing-on");
       if (!files(event)) return;
       event.preventDefault();
-      this.bring(await dropped(event.dataTransfer));
+      this.upload(await dropped(event.dataTransfer));
     });
   }
 
@@ -51,7 +51,7 @@ export class Bringing extends EventTarget {
       const take = (input) => {
         input.addEventListener("change", () => {
           close();
-          this.bring([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));
+          this.upload([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));
         });
         return input;
       };
@@ -70,7 +70,7 @@ export class Bringing extends EventTarget {
    * Copy files into the library and index them.
    * @param {Array<[string, File]>} named path and file
    */
-  bring(named) {
+  upload(named) {
     if (this.busy) return announce("Pictures are already being added.");
     const waiting = named.filter(([path, file]) => (file.type.startsWith("image/") || PICTURE.test(path)) && !/(^|[\\/])\./.test(path));
     const before = draft(CUT);
@@ -136,7 +136,7 @@ export class Bringing extends EventTarget {
           const { batch } = upload;
           upload.flying.add(path);
           try {
-            if ((await api.bring(batch, path, file)).state === "kept") upload.kept++;
+            if ((await api.upload(batch, path, file)).state === "kept") upload.kept++;
             else upload.known++;
           } catch (error) {
             if (error.status === 403) throw error;

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from limner.match.calibration import Calibration
-from limner.match.candidates import SHY, Compared, Float64Array, Pool, Resemblance
+from limner.match.candidates import SHY, ChannelSimilarity, ExpectedSimilarity, Float64Array, Pool
 from limner.store.catalogue import BoolArray
 
 WORDS = ("captions", "multilingual")
@@ -34,9 +34,9 @@ LEAST_SHARE = -8.0
 """Lower limit of log shares."""
 
 
-def first_of(pool: Pool, names: tuple[str, ...]) -> Compared:
+def first_of(pool: Pool, names: tuple[str, ...]) -> ChannelSimilarity:
     """Values of the first of the channels that each picture has; absent if it has none."""
-    found = Compared.absent(pool.there.shape)
+    found = ChannelSimilarity.absent(pool.there.shape)
     for name in names:
         one = pool.channels.get(name)
         if one is not None:
@@ -62,11 +62,11 @@ def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
     return np.where(words.present | pixels.present, total, -np.inf)
 
 
-def evidence_features(words: Compared, pixels: Compared) -> Features:
+def evidence_features(words: ChannelSimilarity, pixels: ChannelSimilarity) -> Features:
     """Features (S, K) of the linear form of evidence, by name.
 
     ``pixels`` is T · z, of which z says how far a picture stands out, and T how far this channel lets right
-    pictures stand out here; see `limner.match.candidates.Compared`.
+    pictures stand out here; see `limner.match.candidates.ChannelSimilarity`.
     """
     said = words.present.astype(np.float64)
     looks = np.where(pixels.present, pixels.trust * pixels.z, 0.0)
@@ -108,7 +108,7 @@ def agreement(
     pool: Pool,
     own: Float64Array,
     calibration: Calibration,
-    likes: Mapping[str, Resemblance],
+    likes: Mapping[str, ExpectedSimilarity],
     fixed: Mapping[int, int] | None = None,
 ) -> Float64Array:
     """Log-odds of evidence and of agreement with the pictures that the other steps are expected to show.
@@ -136,7 +136,7 @@ def agreement_features(  # noqa: PLR0917
     own: Float64Array,
     odds: Float64Array,
     calibration: Calibration,
-    likes: Mapping[str, Resemblance],
+    likes: Mapping[str, ExpectedSimilarity],
     fixed: Mapping[int, int] | None = None,
 ) -> Features:
     """Features (S, K) of the linear form of agreement, by name.
@@ -164,7 +164,9 @@ def agreement_features(  # noqa: PLR0917
     }
 
 
-def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Float64Array:
+def probabilities(
+    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration
+) -> Float64Array:
     """Probability that each candidate fits its step.
 
     Args:
@@ -175,11 +177,13 @@ def chances(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Cali
     Returns:
         (S, K); 0 for empty cells.
     """
-    found = sigmoid(calibration.chance.of(chance_features(pool, own, odds, calibration)))
+    found = sigmoid(calibration.chance.of(probability_features(pool, own, odds, calibration)))
     return np.where(np.isfinite(odds), found, 0.0)
 
 
-def chance_features(pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration) -> Features:
+def probability_features(
+    pool: Pool, own: Float64Array, odds: Float64Array, calibration: Calibration
+) -> Features:
     """Features (S, K) of the linear form of a probability's log-odds, by name.
 
     ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,

@@ -7,17 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.match.calibration import load
-from limner.match.candidates import Asked, Readings, Resemblance, pool_of
-from limner.match.chances import (
+from limner.match.candidates import EncodedSteps, ExpectedSimilarity, QueryTexts, pool_of
+from limner.match.illustrate import SPACES
+from limner.match.probabilities import (
     WORDS,
     agreement,
     agreement_features,
-    chances,
     evidence,
     first_of,
+    probabilities,
     shares,
 )
-from limner.match.illustrate import SPACES
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
@@ -28,14 +28,14 @@ def likes_of(pool, *names):
     """How much pictures are alike, in the spaces named or in all that they have."""
     held = pool.gallery.spaces
     chosen = names or [name for name in SPACES if name in held and held[name].present.any()]
-    return {name: Resemblance(pool, SPACES[name]) for name in chosen}
+    return {name: ExpectedSimilarity(pool, SPACES[name]) for name in chosen}
 
 
 def pool_for(board, calibration, count=200, extra=()):
     """The candidates of a random board."""
     story, gallery, channels, _ = board
-    readings = Readings.of([step.text for step in story.steps])
-    asked = [Asked.by(channel, readings) for channel in channels]
+    readings = QueryTexts.of([step.text for step in story.steps])
+    asked = [EncodedSteps.by(channel, readings) for channel in channels]
     barred = np.zeros(len(gallery), bool)
     return pool_of(Index(gallery), asked, calibration, count=count, extra=extra, barred=barred)
 
@@ -69,7 +69,7 @@ def test_there_is_evidence_of_what_something_is_known_of(seed, captioned):
     own = evidence(pool, calibration)
     odds = agreement(pool, own, calibration, likes_of(pool))
     np.testing.assert_array_equal(np.isfinite(odds), known & pool.there)
-    chance = chances(pool, own, odds, calibration)
+    chance = probabilities(pool, own, odds, calibration)
     np.testing.assert_array_equal(chance > 0, known & pool.there)
     assert (chance < 1).all()
 
@@ -191,7 +191,7 @@ def test_one_caption_among_hundreds_changes_no_other_picture(shipped):
         pool = pool_for((story, held, channels, shelf), calibration, count=400, extra=range(301))
         own = evidence(pool, calibration)
         odds = agreement(pool, own, calibration, likes_of(pool))
-        found.append((own, chances(pool, own, odds, calibration)))
+        found.append((own, probabilities(pool, own, odds, calibration)))
     (own, chance), (own_with, chance_with) = found
     others = np.arange(301) != 7
     np.testing.assert_array_equal(own[:, others], own_with[:, others])
@@ -203,5 +203,5 @@ def test_a_chance_grows_with_the_odds():
     calibration = numbers()
     pool = pool_for(random_board(np.random.default_rng(1)), calibration)
     odds = evidence(pool, calibration)
-    for own, values in zip(chances(pool, odds, odds, calibration), odds, strict=True):
+    for own, values in zip(probabilities(pool, odds, odds, calibration), odds, strict=True):
         assert (np.diff(own[np.argsort(values)]) >= -1e-12).all()

@@ -36,7 +36,7 @@ _CHECKED_PX = 64
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)")
 
 
-class Arrived(Record):
+class UploadedFile(Record):
     """Result of uploading a file.
 
     Attributes:
@@ -84,7 +84,7 @@ class _Open:
     size: int = 0
 
 
-class Arrivals:
+class Uploads:
     """The uploaded pictures of one library."""
 
     def __init__(self, library: Path) -> None:
@@ -104,7 +104,7 @@ class Arrivals:
         self._open[batch] = _Open()
         return batch
 
-    def add(self, batch: str, name: str, data: bytes, known: Container[str]) -> Arrived:
+    def add(self, batch: str, name: str, data: bytes, known: Container[str]) -> UploadedFile:
         """Store a picture, unless the library already has it.
 
         Args:
@@ -130,7 +130,7 @@ class Arrivals:
         digest = hashlib.sha256(data).hexdigest()
         with self._lock:
             if digest in held.digests or digest in known:
-                return Arrived(picture=digest, name="", state="known")
+                return UploadedFile(picture=digest, name="", state="known")
             self._check_room(held, len(data))
             target = _free(self.folder.joinpath(batch, *parts))
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ class Arrivals:
             held.digests.add(digest)
             held.files += 1
             held.size += len(data)
-        return Arrived(picture=digest, name=target.name, state="kept")
+        return UploadedFile(picture=digest, name=target.name, state="kept")
 
     def place(self, batch: str) -> Path:
         """Folder of a batch.

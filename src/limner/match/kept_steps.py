@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from limner.errors import DataError, counted
 
 if TYPE_CHECKING:
+    from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions
-    from limner.match.shown import GivenPictures
     from limner.records import Board, BoardStep, Step, Story
     from limner.store.catalogue import Catalogue
 
@@ -19,7 +19,7 @@ STAYS_BLANK = "No picture here, as in the storyboard that was kept."
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSteps:
     """Steps that keep their picture from an earlier storyboard.
 
     Attributes:
@@ -32,7 +32,7 @@ class Kept:
 
     @property
     def held(self) -> dict[int, str | None]:
-        """Id of the picture that is kept, or None for a blank, by index of the step, from 0; see `weigh`."""
+        """Id of the kept picture, or None for a blank, by index of the step, from 0; see `score_board`."""
         return {n: None if step.picture is None else step.picture.id for n, step in self.steps.items()}
 
     def pinned(self, options: BoardOptions) -> BoardOptions:
@@ -57,7 +57,7 @@ class Kept:
         return board.model_copy(update={"steps": tuple(steps)})
 
 
-def kept_of(
+def kept_steps(
     before: Board,
     story: Story,
     options: BoardOptions,
@@ -65,7 +65,7 @@ def kept_of(
     catalogue: Catalogue,
     *,
     again: Sequence[int] = (),
-) -> Kept:
+) -> KeptSteps:
     """Find the steps of an earlier storyboard to keep: those with the same words, in any position.
 
     Steps with a new pin are not kept, nor steps whose picture is banned, gone, or pinned to another step.
@@ -111,7 +111,7 @@ def kept_of(
         fixed = {n: one for n, one in {**shown.inside, **options.pins}.items() if n not in steps}
         groups = {one.group for one in catalogue.pictures([one for one in fixed.values() if one is not None])}
         steps = {n: old for n, old in steps.items() if old.picture is None or old.picture.group not in groups}
-    return Kept(steps, tuple(notes))
+    return KeptSteps(steps, tuple(notes))
 
 
 def _words(step: Step) -> object:

@@ -3,23 +3,23 @@
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
-from limner.research.datasets.neighbours import Crew
+from limner.research.datasets.neighbours import ProcessGroup
 
 
 def together(size, work):
-    """What ``work(crew)`` gives to each member of a crew."""
+    """What ``work(group)`` returns in each process of a group."""
     given, meet = [None] * size, Barrier(size, timeout=60)
 
-    def member(number):
-        def summed(values):
-            given[number] = values
+    def member(rank):
+        def all_reduce(values):
+            given[rank] = values
             meet.wait()
             total = sum(given)
             meet.wait()
             return total
 
         try:
-            return work(Crew(number, size, summed))
+            return work(ProcessGroup(rank, size, all_reduce))
         except BaseException:
             meet.abort()
             raise

@@ -8,7 +8,7 @@ import limner
 from limner.cli.main import run
 from limner.encoders.base_file import image_fingerprints, shipped_file
 from limner.errors import CheckpointError, ConfigError, MissingError
-from limner.match.equipment import picture_encoders
+from limner.match.encoder_setup import picture_encoders
 from limner.match.illustrator import Illustrator
 from limner.store.library import PictureStore
 from limner.store.store import SpaceInfo
@@ -152,7 +152,7 @@ def usual(monkeypatch):
     """Say what the machine is quick in."""
 
     def say(precision):
-        monkeypatch.setattr("limner.match.equipment.usual_precision", lambda device: precision)
+        monkeypatch.setattr("limner.match.encoder_setup.usual_precision", lambda device: precision)
 
     return say
 
@@ -174,7 +174,7 @@ def test_a_new_library_is_made_in_what_the_machine_is_quick_in(usual, engine, qu
 def test_an_encoder_is_loaded_once_for_a_new_library_of_a_quick_machine(usual, monkeypatch):
     """One of them may be hundreds of megabytes."""
     asked = []
-    monkeypatch.setattr("limner.match.equipment.image_encoder", lambda name, **more: asked.append(more))
+    monkeypatch.setattr("limner.match.encoder_setup.image_encoder", lambda name, **more: asked.append(more))
     usual("bfloat16")
     picture_encoders(["resnet18", "resnet50"], [])
     assert [one["precision"] for one in asked] == ["bfloat16"] * 2

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray
 from limner.errors import DataError
 from limner.store.catalogue import BoolArray, IntArray
-from limner.store.search import EncodedChannel, Index, Likeness, Nearest, Request
+from limner.store.search import EncodedChannel, Index, Nearest, Request, SimilarityQuery
 from limner.store.store import (
     PICTURES,
     STATISTICS,
@@ -204,7 +204,7 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
 
 
 @dataclass(frozen=True)
-class PartOfSpace(Space):
+class SpaceSubset(Space):
     """Vectors of some pictures, with the statistics of all.
 
     Attributes:
@@ -281,7 +281,7 @@ def _mass(index: Index, channels: Sequence[EncodedChannel], without: set[str]) -
     return np.asarray(Index.search(index, channels, 1, exclude=exclude).evidence + np.log(count))
 
 
-class Approximate:
+class ApproximateIndex:
     """A library with search indices, at the time of opening.
 
     Attributes:
@@ -323,7 +323,7 @@ class Approximate:
         return self._statistics[space].held
 
     def among(
-        self, requests: Sequence[Request], ids: Sequence[str] = (), like: Likeness | None = None
+        self, requests: Sequence[Request], ids: Sequence[str] = (), like: SimilarityQuery | None = None
     ) -> CandidateIndex:
         """Retrieve the candidates of some searches as an index.
 
@@ -398,7 +398,7 @@ class Approximate:
             if real:
                 to, source = np.array(real).T
                 matrix[to], present[to] = vectors[source], True
-            spaces[space] = PartOfSpace(
+            spaces[space] = SpaceSubset(
                 matrix=matrix,
                 present=present,
                 fingerprint=info.fingerprint,

@@ -166,7 +166,7 @@ def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[s
     return usual_encoders([one.encoder for one in made.values()])
 
 
-def eyes_of(
+def image_encoders_of(
     library: PictureStore,
     *,
     weights: Sequence[str] = (),
@@ -202,7 +202,7 @@ def vectors_of_file(
     """Encode a picture that is not in a library: (1, D) unit rows by space.
 
     Args:
-        encoders: see `eyes_of`.
+        encoders: see `image_encoders_of`.
         data: content of the file.
         where: name of the file, for messages.
         suffix: extension of the file, lower case.
@@ -470,6 +470,6 @@ def _loaded(kind: str, encoders: dict[str, TextEncoder]) -> TextEncoder:
 
 def _cached(encoder: TextEncoder) -> TextEncoder:
     """The encoder with a cache of its last texts, which indexing does not need."""
-    from limner.encoders.text_cache import RecentTexts
+    from limner.encoders.text_cache import RecentTextCache
 
-    return RecentTexts(encoder)
+    return RecentTextCache(encoder)

@@ -21,7 +21,7 @@ from limner.studio.engine import Engine
 from limner.studio.projects import FILE, Projects
 
 
-class Shelf:
+class LibraryPage:
     """Data for the library page."""
 
     def __init__(self, engine: Engine, projects: Projects) -> None:

@@ -19,7 +19,7 @@ from limner.progress import Progress
 from limner.records import Board, BoardStep, Segmentation, Story
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
-from limner.studio.engine import Engine, explained, made, strip_of
+from limner.studio.engine import Engine, candidates_for, explain_steps, illustrate_story
 from limner.studio.projects import (
     UNDO_STEPS,
     Choice,
@@ -50,10 +50,10 @@ from limner.studio.step_edits import (
     Reword,
     Split,
     TakePicture,
-    dressed,
-    pictured,
+    as_revised_markdown,
+    carry_over_extras,
     revised,
-    written,
+    with_pictures,
 )
 from limner.text.document import NO_FOLDER
 
@@ -77,7 +77,7 @@ class StaleError(ConfigError):
         super().__init__(f"revision {found} is not the current one, {due}; load the project again")
 
 
-class Workshop:
+class ProjectEditor:
     """All operations on the projects of one folder and one library."""
 
     def __init__(self, engine: Engine, projects: Projects) -> None:
@@ -120,7 +120,7 @@ class Workshop:
         state = State(
             revision=1,
             time=datetime.now(UTC),
-            title=title.strip() or edits.named(reading.story),
+            title=title.strip() or edits.project_title(reading.story),
             text=digest(text),
             format=format,
             by=by,
@@ -134,7 +134,7 @@ class Workshop:
                 *_unread(library, reading.story),
             ),
         )
-        board = made(library, reading.story, state.options, state, progress=progress)
+        board = illustrate_story(library, reading.story, state.options, state, progress=progress)
         if progress is not None:
             progress.stage(SAVING, None)
         return self._begun(_naming(state, board), text, board)
@@ -311,7 +311,7 @@ class Workshop:
         edits.check_step(step, board)
         if relation is not None:
             state = state.model_copy(update={"relations": {**state.relations, step: relation}})
-        strip = strip_of(self.engine.illustrator(), board, state, step, limit=limit, progress=progress)
+        strip = candidates_for(self.engine.illustrator(), board, state, step, limit=limit, progress=progress)
         seen = tuple(one.picture.id for one in strip)
         _remember(self._strips, (project, found.revision, step), seen, STRIPS_KEPT)
         return Strip(step=step, revision=found.revision, items=tuple(strip))
@@ -364,7 +364,7 @@ class Workshop:
         """
         seen = found.at(revision) if revision < found.revision else None
         if seen is not None:
-            fresh = edits.rebased(edit, seen.state, self.projects.board(seen), found.state, board)
+            fresh = edits.rebase_edit(edit, seen.state, self.projects.board(seen), found.state, board)
             if fresh is not None:
                 return fresh
         raise StaleError(revision, found.revision)
@@ -380,13 +380,13 @@ class Workshop:
     ) -> tuple[State, str, Board]:
         """State, text and storyboard after an edit; raises as `edit`."""
         library, story, before = self.engine.illustrator(), board.story, found.state
-        state, shows = edits.changed(before, edit, board, library), board.shown
+        state, shows = edits.apply_edit(before, edit, board, library), board.shown
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
         match edit:
             case Retext():
                 reading = edits.read_text(edit.text, state.format, state.by, progress)
-                places = edits.moved(story, reading.story)
-                state = edits.carried(state, places, reading)
+                places = edits.step_mapping(story, reading.story)
+                state = edits.carry_locks(state, places, reading)
                 earlier = edits.read_text(text, before.format, before.by, progress).story
                 text, story = edit.text, _titled(reading.story, story, earlier)
                 state = _of_text(state, text, (*state.notes, *_unread(library, story)))
@@ -396,8 +396,8 @@ class Workshop:
                 revision = revised(story, edit)
                 edits.checked_length(revision.story)
                 sources = {new: one.sources for new, one in enumerate(revision.steps)}
-                state = edits.followed(state, {old: new for new, olds in sources.items() for old in olds})
-                story, text, by = written(revision, state.by, progress)
+                state = edits.move_locks(state, {old: new for new, olds in sources.items() for old in olds})
+                story, text, by = as_revised_markdown(revision, state.by, progress)
                 state = _of_text(state, text, state.notes).model_copy(update={"format": "markdown", "by": by})
                 told = {new for new, one in enumerate(revision.steps) if one.changed}
                 same = {new: olds for new, olds in sources.items() if new not in told}
@@ -411,20 +411,20 @@ class Workshop:
                 story = story.model_copy(update={"title": edit.title.strip()})
                 fresh = board.model_copy(update={"story": story})
             case TakePicture(kind="remove-picture") | Frame() if state.pins == before.pins:
-                fresh = board = pictured(board, edit)
+                fresh = board = with_pictures(board, edit)
             case _:
                 if isinstance(edit, TakePicture | OrderPictures | Frame):
                     added = [edit.picture] if isinstance(edit, TakePicture) else []
-                    board = pictured(board, edit, library.catalogue.pictures(added))
-                anew, known = edits.concerned(edit, state, board)
+                    board = with_pictures(board, edit, library.catalogue.pictures(added))
+                anew, known = edits.affected_steps(edit, state, board)
                 if isinstance(edit, Swap):
                     sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
                 fixed = {step for step, one in state.pins.items() if one != shows[step]}
                 alone = not anew and len(known) <= 1 and fixed <= known
-                settled = explained(library, board, state, sorted(known), progress) if alone else None
+                settled = explain_steps(library, board, state, sorted(known), progress) if alone else None
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
                 fresh = settled or _around(library, story, state, board, stay, known, progress=progress)
-        return state, text, dressed(fresh, board, sources, before, state.bans)
+        return state, text, carry_over_extras(fresh, board, sources, before, state.bans)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
         texts = step_texts(board.story)
@@ -487,7 +487,7 @@ def _around(  # noqa: PLR0917
             same.
         stay: step → its picture and the reason.
         told: kept steps that must be explained again.
-        progress: see `made`.
+        progress: see `illustrate_story`.
     """
     held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
     options = state.options
@@ -515,23 +515,27 @@ def _chosen(
     as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """Call `made`, treating additional pictures of other steps as used.
+    """Call `illustrate_story`, treating additional pictures of other steps as used.
 
     Args:
         library: the library.
         story: the text.
         state: locks, relations and bans.
         steps: steps with the pictures that are in use.
-        held: see `made`.
-        as_it_is: see `made`.
-        progress: see `made`.
+        held: see `illustrate_story`.
+        as_it_is: see `illustrate_story`.
+        progress: see `illustrate_story`.
     """
     beside = {picture.id for one in steps for picture in one.more}
     beside -= {*(held or {}).values(), *state.pins.values(), *state.given.values(), *state.bans}
     if state.options.allow_repeats or not beside:
-        return made(library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress)
+        return illustrate_story(
+            library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress
+        )
     around = state.model_copy(update={"bans": (*state.bans, *sorted(beside))})
-    fresh = made(library, story, state.options, around, held=held, as_it_is=as_it_is, progress=progress)
+    fresh = illustrate_story(
+        library, story, state.options, around, held=held, as_it_is=as_it_is, progress=progress
+    )
     bans = " ".join(one for one in state.bans if one in library.catalogue)
     return fresh.model_copy(update={"settings": fresh.settings | {"bans": bans}})
 

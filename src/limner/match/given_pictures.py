@@ -32,7 +32,7 @@ class GivenPictures:
     story: Story | None = None
 
 
-def shown_by(story: Story, library: PictureStore) -> GivenPictures:
+def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
     """Look up the first usable picture of each step in the library, by content.
 
     Args:
