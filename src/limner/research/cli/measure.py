@@ -24,7 +24,7 @@ def measure(
     judge: Literal["linear", "vgg19"] = "linear",
     in_sample: Annotated[bool, Parameter(negative="")] = False,
     protocol: Protocol = "pools",
-    pull: Literal["graphs", "features"] | None = None,
+    pairwise: Literal["graphs", "features"] | None = None,
     weights: Path | None = None,
     device: str = "auto",
     precision: Precision | None = None,
@@ -69,12 +69,12 @@ def measure(
         Pools for the ranks: pools, or legacy for those of the CMCM release, which repeat pictures: the first
         500 pairs, and ten draws of 500 with replacement. Legacy results contain ranks only, are stored beside
         the others, and are read only by 'limner table cmcm-… --protocol legacy'.
-    pull
-        Only rank the steps of every story together and print the result, by the scores of the run and by the
-        similarity of pictures: of their scene graphs (graphs: ψ of a GSDA run) or of their stored features.
-        Decoding is from left to right (greedy, beam), as a chain, around one picture (anchor), and with the
-        first step's own picture given (pin); the weight of similarity, ω, is chosen on validation stories.
-        Nothing is written.
+    pairwise
+        Instead of the usual figures, print those of ranking the steps of every story together; nothing is
+        written. A picture's score grows by ω times its similarity to the pictures of other steps: that of
+        their scene graphs (graphs: ψ of a GSDA run) or of their stored features. Decoders: left to right
+        (greedy, beam), chain, anchor, and pin, in which the first step's own picture is given. ω is chosen on
+        validation stories.
     weights
         Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
@@ -95,8 +95,8 @@ def measure(
         raise ConfigError(
             f"measure: --choices {wrong[0]}, expected at least 2, or 0 for the data set's own number"
         )
-    if pull is not None:
-        _together(runs, part, pull, weights, device, as_json=json)
+    if pairwise is not None:
+        _together(runs, part, pairwise, weights, device, as_json=json)
         return
     with processes.one_voice():
         computes = processes.join(device)
@@ -143,7 +143,7 @@ def measure(
 def _together(
     runs: tuple[Path, ...],
     part: Literal["test", "val"],
-    pull: Literal["graphs", "features"],
+    pairwise: Literal["graphs", "features"],
     weights: Path | None,
     device: str,
     *,
@@ -156,7 +156,7 @@ def _together(
     rows, lines = [], []
     for run in runs:
         opened = Run.open(run, "cpu" if device == "auto" else device)
-        val, shown = (coupled_of(opened, one, pull, weights) for one in ("val", part))
+        val, shown = (coupled_of(opened, one, pairwise, weights) for one in ("val", part))
         for way, omega, figures in coupled(val, shown):
             found = {name: [one.value, one.low, one.high] for name, one in figures.items()}
             rows.append({"run": str(run), "system": opened.name, "way": way, "omega": omega, **found})
