@@ -148,6 +148,11 @@ def build(
         ConfigError: unknown table, or one without the legacy protocol.
         MissingError: `runs` is not a folder.
         DataError: two systems were evaluated on different pairs.
+
+    Example:
+        >>> print(limner.tables.build("vrss-1"))
+        **VRSS, Table 1: pictures for the steps of stories (not measured, every step by itself)**
+        ...
     """
     if name not in NAMES:
         raise ConfigError(unknown("table", name, NAMES))
