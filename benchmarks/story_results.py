@@ -4,7 +4,7 @@ Makes: docs/results/index.md, docs/results/limner.md, docs/results/limner-append
   docs/results/stories.md (decoding, one picture given)
 
 The text model ranks pictures per step; what pictures say for each other comes from a same-document metric
-or from the looks of a run of limner itself. With scene graphs `limner measure --pull graphs` does the same.
+or from the looks of a run of limner itself. For scene graphs there is `limner measure --pairwise graphs`.
 How many nats a unit of either is worth is chosen on validation stories by mean reciprocal rank, per decoder;
 the test stories are then measured once. Intervals resample stories; figures are means over the seeds' runs.
 Each row with the first picture given has a row without any text beside it, where the pictures alone rank.

@@ -1,5 +1,6 @@
-"""docs/architecture.md names what is there: every room, and no module that is gone."""
+"""docs/architecture.md names every room and no module that is gone; no two classes share a name."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -30,3 +31,13 @@ def test_every_room_is_in_its_table():
     table = PAGE.split("## Rooms")[1].split("## Who")[0]
     cells = set(re.findall(r"`([a-z]+)`", table))
     assert rooms <= cells
+
+
+def test_no_name_of_a_class_means_two_things():
+    places = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path.relative_to(SOURCE).as_posix())
+    assert len(places) > 500
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

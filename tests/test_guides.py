@@ -88,8 +88,20 @@ def test_a_guide_runs_as_it_stands(guide, *, here, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["limner.library", "limner.records", "limner.errors"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "limner.library",
+        "limner.records",
+        "limner.errors",
+        "limner.research.api",
+        "limner.research.datasets",
+        "limner.research.paper.published",
+    ],
+    ids=lambda name: name.rpartition(".")[2],
+)
 def test_the_examples_of_the_public_api_run(module, here):
+    (here / "configs").symlink_to(ROOT / "configs")
     report = doctest.testmod(import_module(module), extraglobs={"limner": limner}, optionflags=CHECKED)
     assert report.attempted > report.failed == 0
 

@@ -19,7 +19,7 @@ def describe(
     endpoint: str | None = None,
     model: str | None = None,
     allow_remote: Flag = False,
-    every: Annotated[bool, Parameter(name="--all", negative="", show_default=False)] = False,
+    every: Annotated[bool, Parameter(name="--all", negative="")] = False,
     limit: int | None = None,
     remove: Flag = False,
     timeout_s: float = 120.0,

@@ -35,4 +35,4 @@ def library(*, library: Path | None = None, json: Flag = False) -> None:
     for source in holds.sources:
         emit(f"indexed: {source}")
     for space, vectors in holds.vectors.items():
-        emit(f"{space}: {counted(vectors, 'vector')} by {holds.spaces[space].encoder}")
+        emit(f"vectors: {vectors:,} in the space {space}, by the encoder {holds.spaces[space].encoder}")

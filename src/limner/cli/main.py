@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-PLAIN = Parameter(negative="", show_default=False)
+PLAIN = Parameter(negative="")
 Flag = Annotated[bool, PLAIN]
 Many = Annotated[tuple[str, ...], PLAIN]
 
@@ -192,6 +192,13 @@ def _groups(words: Sequence[str] = ()) -> Groups:
     return groups
 
 
+def _default(value: object) -> str | None:
+    """How --help states a default; None, for no statement, if the option is off or empty."""
+    if value is False or value in (None, "", ()):
+        return None
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
 def _version() -> str:
     from limner.records import limner_version  # and with it all records
 
@@ -216,6 +223,7 @@ def build_app(words: Sequence[str] = ()) -> App:
         help_epilogue="" if named else _EPILOGUE,
         help_format="markdown" if named else "plaintext",
         version=_version,
+        default_parameter=Parameter(show_default=_default),
         group_parameters=Group("Options", sort_key=0),
         # Otherwise Ctrl-C ends the process inside cyclopts, without a message.
         suppress_keyboard_interrupt=False,

@@ -49,7 +49,7 @@ def search(
     library: Path | None = None,
     k: Annotated[int, Parameter(name=["--k", "-k"])] = 10,
     like: Path | None = None,
-    with_: Annotated[tuple[str, ...], Parameter(name="--with", negative="", show_default=False)] = (),
+    with_: Annotated[tuple[str, ...], Parameter(name="--with", negative="")] = (),
     without: Many = (),
     folder: Path | None = None,
     after: str | None = None,

@@ -111,13 +111,13 @@ def describe_pictures(
             f"{library.place}: indexed without captions, so that no words are searched; run 'limner index'"
             " without --no-captions first"
         )
-    run = _Run(library, chat, sentences, progress or Progress())
+    run = _Describing(library, chat, sentences, progress or Progress())
     todo = run.todo(every=every)
     return run.describe(todo if limit is None else todo[:limit], len(todo))
 
 
 @dataclass
-class _Run:
+class _Describing:
     library: PictureStore
     chat: Chat
     sentences: Sentences

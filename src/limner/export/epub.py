@@ -36,7 +36,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     Raises:
         DataError: a picture is missing or cannot be read.
     """
-    made = _Book(board, plan)
+    made = _Epub(board, plan)
     made.fill()
     # in memory, as ebooklib reports no error if the disk is full
     archive, now = io.BytesIO(), made_at()
@@ -45,7 +45,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     return Exported(out, warnings=tuple(made.warnings))
 
 
-class _Book:
+class _Epub:
     """The book being written."""
 
     def __init__(self, board: Board, plan: Plan) -> None:

@@ -39,6 +39,13 @@ def train(
         The run, with the weights that did best on validation.
     Raises:
         LimnerError: see `limner.research.runs.train.train`.
+
+    Example:
+        >>> run = limner.train("configs/dual/mean.toml", data="picturebook", to="run", smoke=True)
+        >>> run.config.row
+        'dual, context mean'
+        >>> limner.Run.open("run").system
+        'dual'
     """
     from limner.research.runs.train import train as run_of
     from limner.research.training.settings import RunConfig

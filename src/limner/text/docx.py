@@ -197,7 +197,7 @@ def _prepared(archive: zipfile.ZipFile, trees: dict[str, Element]) -> io.BytesIO
 
     Paragraphs with a figure number (field ``SEQ``) become captions, whatever their style.
     """
-    lists = _Lists(trees.get("word/numbering.xml"), trees.get("word/styles.xml"))
+    lists = _ListCounter(trees.get("word/numbering.xml"), trees.get("word/styles.xml"))
     body = trees.get("word/document.xml")
     if body is None:
         return io.BytesIO(_bytes_of(archive))
@@ -263,7 +263,7 @@ class _Level:
     text: str
 
 
-class _Lists:
+class _ListCounter:
     """Counts the items of numbered lists as Word does: lists with one definition continue, unless one
     restarts.
     """

@@ -91,11 +91,11 @@ def test_a_trained_run_ranks_by_its_graphs(tmp_path, train_tiny, drawings_run, c
     config = Path(__file__).parents[3] / "configs" / "gsda" / "gsda.toml"
     run = train_tiny(tmp_path / "gsda", "graphs=drawn", "keys=sentences", "label_vectors=", config=config)
     app = App(default_command=measure, result_action="return_value")
-    app([str(run), "--pull", "graphs", "--json"], exit_on_error=False, print_error=False)
+    app([str(run), "--pairwise", "graphs", "--json"], exit_on_error=False, print_error=False)
     rows = json.loads(capsys.readouterr().out)
     assert [row["way"] for row in rows] == list(WAYS)
     assert {row["system"] for row in rows} == {"GSDA"}
     assert all(row["R@1"][1] <= row["R@1"][0] <= row["R@1"][2] for row in rows)
     assert not (run / "results").exists()
     with pytest.raises(ConfigError, match="uses no scene graphs"):
-        app([str(drawings_run), "--pull", "graphs"], exit_on_error=False, print_error=False)
+        app([str(drawings_run), "--pairwise", "graphs"], exit_on_error=False, print_error=False)

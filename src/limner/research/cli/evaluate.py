@@ -78,7 +78,7 @@ def evaluate(
     weights
         NAME=FOLDER, or a folder to look in, for clip (repeatable).
     decoder
-        Decoder: off, chain or anchor (repeatable). Default: all three.
+        Decoder: off, chain or anchor (repeatable).
     json
         Print all figures as JSON.
     """

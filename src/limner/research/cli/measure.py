@@ -24,7 +24,7 @@ def measure(
     judge: Literal["linear", "vgg19"] = "linear",
     in_sample: Annotated[bool, Parameter(negative="")] = False,
     protocol: Protocol = "pools",
-    pull: Literal["graphs", "features"] | None = None,
+    pairwise: Literal["graphs", "features"] | None = None,
     weights: Path | None = None,
     device: str = "auto",
     precision: Precision | None = None,
@@ -69,7 +69,7 @@ def measure(
         Pools for the ranks: pools, or legacy for those of the CMCM release, which repeat pictures: the first
         500 pairs, and ten draws of 500 with replacement. Legacy results contain only ranks. They are stored
         next to the others, and only 'limner table cmcm-… --protocol legacy' reads them.
-    pull
+    pairwise
         Only rank pictures for all steps of a story jointly and print the result; nothing is written. A
         pairwise term is added to the scores of the run: the similarity of scene graphs (graphs: ψ of a GSDA
         run) or of stored features (features), times ω, which is chosen on validation stories. Decoding is
@@ -95,8 +95,8 @@ def measure(
         raise ConfigError(
             f"measure: --choices {wrong[0]}, expected at least 2, or 0 for the data set's usual number"
         )
-    if pull is not None:
-        _together(runs, part, pull, weights, device, as_json=json)
+    if pairwise is not None:
+        _together(runs, part, pairwise, weights, device, as_json=json)
         return
     with processes.report_once():
         computes = processes.join(device)
@@ -143,7 +143,7 @@ def measure(
 def _together(
     runs: tuple[Path, ...],
     part: Literal["test", "val"],
-    pull: Literal["graphs", "features"],
+    pairwise: Literal["graphs", "features"],
     weights: Path | None,
     device: str,
     *,
@@ -156,7 +156,7 @@ def _together(
     rows, lines = [], []
     for run in runs:
         opened = Run.open(run, "cpu" if device == "auto" else device)
-        val, shown = (coupled_of(opened, one, pull, weights) for one in ("val", part))
+        val, shown = (coupled_of(opened, one, pairwise, weights) for one in ("val", part))
         for way, omega, figures in coupled(val, shown):
             found = {name: [one.value, one.low, one.high] for name, one in figures.items()}
             rows.append({"run": str(run), "system": opened.name, "way": way, "omega": omega, **found})

@@ -30,11 +30,11 @@ LISTED = 20
 def scenes(
     source: Path,
     *,
-    detector: Annotated[str, Parameter(show_default=False)] = "",
+    detector: str = "",
     weights: Path | None = None,
     classes: Path | None = None,
     prior: Path | None = None,
-    labels: Annotated[str, Parameter(show_default=False)] = "",
+    labels: str = "",
     graphs: Path | None = None,
     to: Path = Path("scenes"),
     page: int = 60,

@@ -80,7 +80,7 @@ def serve(
     contact: str = "",
     purpose: str = "",
     retention: str = "",
-    panel: Literal["", "prolific", "mturk"] = "",
+    panel: Literal["prolific", "mturk"] | None = None,
     completion_code: str = "",
     completion_url: str = "",
     screen_out: int = 0,
@@ -162,7 +162,7 @@ def serve(
     if screen_out < 0:
         raise ConfigError(f"--screen-out {screen_out}: expected 0 or more")
     values = {
-        "panel": panel,
+        "panel": panel or "",
         "done": {"code": completion_code, "url": completion_url},
         "screen_out": screen_out or None,
         "screened": {"code": screen_out_code, "url": screen_out_url},

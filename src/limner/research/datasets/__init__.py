@@ -40,6 +40,11 @@ def load_dataset(
     Raises:
         ConfigError: unknown name, or the location is not known.
         MissingError, DataError: see the set's reader.
+
+    Example:
+        >>> books = limner.load_dataset("picturebook")
+        >>> books.split("train")[0].text
+        'Finn the bear waved to a bird.'
     """
     draw = data_set(name).draw
     if draw is not None:

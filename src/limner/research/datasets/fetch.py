@@ -149,7 +149,7 @@ def fetch_pictures(
         with open_manifest(root) as manifest:
             for draft in root.glob(f".*{DRAFT_SUFFIX}"):  # incomplete files left by a crash
                 draft.unlink()
-            run = _Run(wanted, root, manifest, chosen, progress, fault)
+            run = _Fetching(wanted, root, manifest, chosen, progress, fault)
             asyncio.run(run.all(again))
             return run.report()
     except OSError as error:
@@ -160,7 +160,7 @@ def fetch_pictures(
 
 
 @dataclass
-class _Run:
+class _Fetching:
     """One call of `fetch_pictures`, with one queue per host and one limit for all."""
 
     wanted: Mapping[str, str]

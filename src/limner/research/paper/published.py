@@ -148,6 +148,11 @@ def build(
         ConfigError: unknown table, or one without the legacy protocol.
         MissingError: `runs` is not a folder.
         DataError: two systems were evaluated on different pairs.
+
+    Example:
+        >>> print(limner.tables.build("vrss-1"))
+        **VRSS, Table 1: pictures for the steps of stories (not measured, every step by itself)**
+        ...
     """
     if name not in NAMES:
         raise ConfigError(unknown("table", name, NAMES))
@@ -874,7 +879,7 @@ def _values(measure: str, run: SequenceResult, decoding: Decoding) -> Values | N
 
 
 @dataclass(frozen=True)
-class _Step:
+class _StoryColumn:
     """One column of a table of stories: heading, measure, format, and whether the paper has it."""
 
     block: str
@@ -885,7 +890,7 @@ class _Step:
     ordered: bool = True
 
 
-def _steps(name: str) -> list[_Step]:
+def _steps(name: str) -> list[_StoryColumn]:
     """Columns of a table of stories, from its entry."""
     found = []
     for block in reference()[name]["blocks"]:
@@ -894,7 +899,7 @@ def _steps(name: str) -> list[_Step]:
             measure = heading.replace("@", f" {block['of']}@") if "of" in block else heading
             kind = cast("Kind", kinds.get(heading, "percent"))
             found.append(
-                _Step(
+                _StoryColumn(
                     block["title"],
                     heading,
                     measure,
@@ -972,7 +977,7 @@ def _story_table(
         rows += [one, *(system for system in cohort.systems if system.startswith(f"{one} ["))]
     rows += [one for one in cohort.systems if one not in rows]
 
-    def figure(system: str, step: _Step) -> Figure:
+    def figure(system: str, step: _StoryColumn) -> Figure:
         printed = entry["rows"].get(system, {}).get(step.name) if step.printed else None
         if printed is not None and step.kind == "percent":
             printed /= 100
@@ -1012,7 +1017,7 @@ def _story_seeds(name: str, where: str, cohort: Cohort[SequenceResult], decoding
         cells = (Cell(value=value, kind=step.kind, applies=value is not None) for value, step in both)
         rows.append(Row(name=title, cells=tuple(cells), settings=settings_of(runs)))
 
-    def single(step: _Step, run: SequenceResult) -> float | None:
+    def single(step: _StoryColumn, run: SequenceResult) -> float | None:
         values = _values(step.measure, run, decoding)
         if values is None or np.isnan(values).all():
             return None

@@ -118,7 +118,7 @@ def coupled_of(run: Run, part: Literal["val", "test"], pull: Pull, weights: Path
     else:
         features, _, similar = fixed_features(run.data(plain=True, weights=weights)[1], ids)
         if features is None:
-            raise ConfigError(f"{run.folder}: its pictures have no stored features; pass --pull graphs")
+            raise ConfigError(f"{run.folder}: its pictures have no stored features; pass --pairwise graphs")
         alike = unit_or_zero(features if similar else features - features.mean(axis=0))
     table = alike @ alike.T
     np.fill_diagonal(table, 0.0)
@@ -130,7 +130,7 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
     """(M, d) ψ of the pictures' scene graphs; zeros for empty graphs."""
     if not isinstance(run.model, Gsda) or not isinstance(run.config, GsdaConfig) or run.config.graph == "off":
         raise ConfigError(
-            f"{run.folder}: this run uses no scene graphs; name a run of GSDA, or pass --pull features"
+            f"{run.folder}: this run uses no scene graphs; name a run of GSDA, or pass --pairwise features"
         )
     known = graphs_of(run.config)
     lacking = [name for name in ids if name not in known]

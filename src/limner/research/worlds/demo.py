@@ -66,7 +66,7 @@ class DemoCollection:
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _DemoText:
     """One text of the demonstration: its file, its steps, and the cast and style of its drawings."""
 
     file: str
@@ -77,14 +77,14 @@ class _Plan:
     captions: Carrier
 
 
-def _plans() -> list[_Plan]:
+def _plans() -> list[_DemoText]:
     """Read the table of texts."""
     plans = []
     for raw in read_table("demo")["book"]:
         leaves = tuple(_Leaf(step["words"], **step.get("scene", {})) for step in raw["step"])
         hero, friend = (Character(**who) for who in raw["cast"])
         style = Style(**(raw["style"] | {"ink": tuple(raw["style"]["ink"])}))
-        plans.append(_Plan(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
+        plans.append(_DemoText(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
     return plans
 
 

@@ -28,7 +28,7 @@ class _Item(BaseModel):
     content_text: str | None
 
 
-class _Line(_Item):
+class _JsonLine(_Item):
     model_config = ConfigDict(extra="forbid")
     politics: str
     issue: str
@@ -77,18 +77,18 @@ def read_politics(source: Source) -> PairSet:
     )
 
 
-def _nested(file: Path) -> Iterator[_Line]:
+def _nested(file: Path) -> Iterator[_JsonLine]:
     form = dict[str, dict[str, list[_Item]]]
     nested = read_json(file, form, "politics → issue → list of local_path and content_text")
     for politics, issues in nested.items():
         for issue, items in issues.items():
             for item in items:
-                yield _Line(politics=politics, issue=issue, **item.model_dump())
+                yield _JsonLine(politics=politics, issue=issue, **item.model_dump())
 
 
-def _lines(file: Path) -> Iterator[_Line]:
+def _lines(file: Path) -> Iterator[_JsonLine]:
     refuse_pickle(file)
-    rows = json_rows(file, _Line, one="item", see="docs/data.md")
+    rows = json_rows(file, _JsonLine, one="item", see="docs/data.md")
     return (line for _, line in rows)
 
 

@@ -29,7 +29,7 @@ from limner.research.datasets.pairs import (
 PLACES = frozenset(range(5))
 
 
-class _File(TypedDict):
+class _Split(TypedDict):
     annotations: list[object]
 
 
@@ -55,7 +55,7 @@ def read_vist(source: Source) -> PairSet:
         counted[f"splits read of {len(SPLITS)} ({', '.join(split for _, split in files)})"] = len(files)
     for file, split in files:
         stories: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for listed in read_json(file, _File, 'an object with "annotations", a list of lists')["annotations"]:
+        for listed in read_json(file, _Split, 'an object with "annotations", a list of lists')["annotations"]:
             annotation = listed[0] if isinstance(listed, list) and len(listed) == 1 else listed
             if isinstance(annotation, dict) and _plain(annotation.get("story_id")):
                 stories[_plain(annotation["story_id"])].append(annotation)
