@@ -1,4 +1,4 @@
-"""The benchmarks of stories run, and their slow ways agree with the fast ones; no time is asserted."""
+"""The benchmarks of stories run, and compute what they say; no time is asserted."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,12 +11,6 @@ from limner.errors import DataError
 from limner.research.scenes.graphs import read_graphs
 
 CONFIGS = Path(__file__).parents[1] / "configs"
-
-
-@pytest.mark.parametrize("benchmark", ["research_speed"], indirect=True)
-def test_the_fast_ways_of_the_research_equal_plain_loops(benchmark):
-    for name in benchmark.KERNELS:
-        assert benchmark.measure(name, rounds=1, size=40, width=8).startswith(f"{name}: ")
 
 
 @pytest.mark.parametrize("benchmark", ["story_results"], indirect=True)

@@ -148,6 +148,11 @@ def test_impossible_times_are_none(moment):
     assert exif_time(moment) is None
 
 
+def test_the_time_of_digitizing_counts_where_there_is_no_other():
+    words = words_of(exif=exif({}, {0x9004: "2020:02:03 04:05:06", 0x9012: "+02:00"}))
+    assert words.taken == datetime(2020, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
+
+
 def test_time_without_zone_stays_without():
     assert exif_time("2019:07:21 14:03:55") == datetime(2019, 7, 21, 14, 3, 55)
 
