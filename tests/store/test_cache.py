@@ -5,6 +5,7 @@ import os
 import random
 import sys
 import warnings
+from io import IOBase
 from itertools import count
 from pathlib import Path
 
@@ -279,6 +280,8 @@ def dying(patch, at):
                 raise KilledError
             done = change(*rest, **named)
             if next(moments) >= at:
+                if isinstance(done, IOBase):
+                    done.close()
                 raise KilledError
             return done
 
