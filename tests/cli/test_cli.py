@@ -15,6 +15,7 @@ from limner.cli.reference import reference
 from limner.records import chance_in_words, fit_of
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
+from limner.research.worlds.demo import DemoCollection
 
 
 @pytest.fixture(scope="module")
@@ -324,7 +325,19 @@ def test_evaluate_measures_a_book_it_can_read(world, capsys):
 
 
 @pytest.mark.slow
-def test_the_demonstration_goes_from_nothing_to_pages(drawings_are_encoded_once, tmp_path, capsys):
+def test_the_demonstration_goes_from_drawings_to_pages(
+    demonstration, drawings_are_encoded_once, tmp_path, capsys, monkeypatch
+):
+    """The collection is the one that is drawn once for all tests."""
+
+    def drawn(folder, *, seed):
+        assert seed == 0
+        shutil.copytree(demonstration, folder)
+        answers = json.loads((folder / "answers.json").read_text(encoding="utf-8"))
+        texts = tuple(folder / "texts" / name for name in answers)
+        return DemoCollection(folder / "pictures", folder / "photographs", texts, answers)
+
+    monkeypatch.setattr("limner.research.cli.demo.demo_collection", drawn)
     assert run(["demo", str(tmp_path / "demo")]) == 0
     out = capsys.readouterr().out
     pages = sorted((tmp_path / "demo").glob("*.html"))

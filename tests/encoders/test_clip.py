@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 from tiny_clip import NAME
 
-open_clip = pytest.importorskip("open_clip")
+pytestmark = pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'")
 
 HARD = [
     *("a goat on a boat", "The kettle boils.", "don’t STOP’s it’ll THEY'RE 'tis", "naïve café ﬁne"),
@@ -51,6 +52,12 @@ HARD = [
 
 
 @pytest.fixture(scope="module")
+def open_clip():
+    """Imported by those who need it: it takes seconds, and others collect this file too."""
+    return pytest.importorskip("open_clip")
+
+
+@pytest.fixture(scope="module")
 def model(tiny_clip):
     return tiny_clip.model
 
@@ -67,7 +74,7 @@ def pictures():
     return [Image.fromarray(rng.integers(0, 256, (*shape, 3), dtype=np.uint8)) for shape in shapes]
 
 
-def test_hard_texts_are_cut_as_open_clip_cuts_them(encoder):
+def test_hard_texts_are_cut_as_open_clip_cuts_them(open_clip, encoder):
     tokenizer = open_clip.get_tokenizer(NAME)
     for text in HARD:
         pieces = encoder._pieces(text)
@@ -76,7 +83,7 @@ def test_hard_texts_are_cut_as_open_clip_cuts_them(encoder):
             np.testing.assert_array_equal(encoder.framed([pieces]), tokenizer([text]).numpy())
 
 
-def test_the_tokenizer_of_published_folders_cuts_them_alike():
+def test_the_tokenizer_of_published_folders_cuts_them_alike(open_clip):
     """In the form that transformers writes, as it lies beside published networks."""
     transformers = pytest.importorskip("transformers")
     own = open_clip.get_tokenizer(NAME)
@@ -91,7 +98,7 @@ def test_the_tokenizer_of_published_folders_cuts_them_alike():
     assert pieces("<|endoftext|>") == own.encode("<|endoftext|>")  # its letters, not the end
 
 
-def test_texts_have_the_vectors_of_open_clip(model, encoder):
+def test_texts_have_the_vectors_of_open_clip(open_clip, model, encoder):
     texts = [text for text in HARD if len(encoder._pieces(text)) <= 75]
     with torch.inference_mode():
         due = model.encode_text(open_clip.get_tokenizer(NAME)(texts), normalize=True).numpy()
@@ -100,14 +107,14 @@ def test_texts_have_the_vectors_of_open_clip(model, encoder):
     np.testing.assert_allclose(encoder.encode_text(texts[1:2])[0], found[1], atol=1e-5)
 
 
-def test_pictures_are_prepared_as_by_open_clip_to_the_last_bit(encoder):
+def test_pictures_are_prepared_as_by_open_clip_to_the_last_bit(open_clip, encoder):
     transform = open_clip.image_transform(32, is_train=False)
     for picture in pictures():
         found = encoder.normalised(encoder.prepare(picture)[None])[0]
         np.testing.assert_array_equal(found, transform(picture).numpy(), str(picture.size))
 
 
-def test_squeezed_and_bilinear_pictures_are_too(tiny_clip, encoder):
+def test_squeezed_and_bilinear_pictures_are_too(open_clip, tiny_clip, encoder):
     other = {"resize": "squash", "interpolation": "bilinear", "mean": (0.5,) * 3, "std": (0.5,) * 3}
     folder = read_clip(tiny_clip.folder)
     encoder = ClipEncoder(type(folder)(folder.path, folder.card.model_copy(update=other)))
@@ -124,7 +131,7 @@ def test_a_strip_does_not_fill_the_memory(encoder):
     assert encoder.prepare(strip).shape == (32, 32, 3)
 
 
-def test_pictures_have_the_vectors_of_open_clip(model, encoder):
+def test_pictures_have_the_vectors_of_open_clip(open_clip, model, encoder):
     transform = open_clip.image_transform(32, is_train=False)
     with torch.inference_mode():
         due = model.encode_image(torch.stack([transform(one) for one in pictures()]), normalize=True).numpy()
@@ -299,7 +306,7 @@ SIGLIP = "limner-tiny-siglip"
 
 
 @pytest.fixture(scope="module")
-def siglip(tmp_path_factory):
+def siglip(open_clip, tmp_path_factory):
     """A random model with the text side of SigLIP: its own tokenizer, no causal mask, a bias on logits."""
     from safetensors.torch import save_file
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
@@ -329,7 +336,7 @@ def siglip(tmp_path_factory):
     return model, weights
 
 
-def test_a_tokenizer_of_its_own_is_used_as_open_clip_uses_it(siglip, tmp_path):
+def test_a_tokenizer_of_its_own_is_used_as_open_clip_uses_it(open_clip, siglip, tmp_path):
     pytest.importorskip("transformers", reason="open_clip reads such tokenizers through transformers")
     model, weights = siglip
     encoder = ClipEncoder(read_clip(export_clip(f"clip:{SIGLIP}", weights, tmp_path / "clip")))

@@ -4,6 +4,7 @@ import json
 import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,7 +19,7 @@ from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.files import sha256_of
 from tiny_clip import publish
 
-pytest.importorskip("open_clip")
+pytestmark = pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'")
 USUAL = PUBLISHED[0]
 
 

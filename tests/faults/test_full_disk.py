@@ -6,6 +6,7 @@ import re
 import sqlite3
 from pathlib import Path
 
+import numpy as np
 import pytest
 from small_disk import run_on_small_disk
 
@@ -41,25 +42,37 @@ def test_an_array_that_the_disk_has_no_room_for_is_held_in_memory(tmp_path):
     assert left == f"['.lock', 'small-{'0' * 32}.vectors']"
 
 
-WRITES_MEMORY = """
+RESERVES = """
 import sys
 from pathlib import Path
-import numpy as np
 from limner.errors import StorageError
-from limner.research.systems.complementary.memory import _mapped
-place = Path(sys.argv[1])
+from limner.files import reserve, storing
+table = Path(sys.argv[1]) / "table"
 try:
-    _mapped(place / "table", np.float32, (1000, 1000), new=True)[:] = 1
+    with storing(table, 4_000_000), table.open("wb") as file:
+        reserve(file, 4_000_000)
 except StorageError as error:
     print(error)
 """
 
 
-@pytest.mark.slow
-def test_the_memory_of_an_epoch_that_the_disk_has_no_room_for_is_one_line(tmp_path):
-    done = run_on_small_disk(WRITES_MEMORY, tmp_path, "1m")
+def test_what_the_disk_has_no_room_to_reserve_is_one_line(tmp_path):
+    done = run_on_small_disk(RESERVES, tmp_path, "1m")
     assert done.returncode == 0, (done.returncode, done.stderr)
     assert done.stdout.startswith(f"{tmp_path}/table: No space left on device (4,000,000 bytes wanted, ")
+
+
+@pytest.mark.slow
+def test_the_memory_of_an_epoch_that_the_disk_has_no_room_for_is_one_line(tmp_path, monkeypatch):
+    from limner.research.systems.complementary.memory import _mapped
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
+    line = rf"^{tmp_path}/table: No space left on device \(4,000,000 bytes wanted, "
+    with pytest.raises(StorageError, match=line):
+        _mapped(tmp_path / "table", np.float32, (1000, 1000), new=True)
 
 
 @pytest.mark.parametrize("supported", [True, False])

@@ -100,7 +100,7 @@ def test_a_running_studio_goes_on_beside_an_index_and_sees_its_pictures(tmp_path
         edited = ask("GET", f"/api/projects/{project['id']}")
         ask("POST", "/api/projects", 201, json=text)
         two.go_on.set()
-        while not run.done():
+        while wait([run], 0.05).not_done:
             assert ask("GET", "/api/library")["pictures"] in (3, 6)
             goats()
         status, told = run.result()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from PIL import Image
 from pyarrow.fs import copy_files
 
 import limner
+from limner.cli.main import run
 from limner.errors import ConfigError, LimnerError
 from limner.locations import file_system, location
 from limner.store import cluster as cluster_module
@@ -26,7 +28,7 @@ from limner.store.ingest import index
 from limner.store.library import SETTINGS, PictureStore
 from limner.store.store import FILES
 
-pytest.importorskip("ray")
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="needs the extra 'scale'")
 SUPPORT = Path(__file__).parents[1] / "support"
 JOBS = [sys.executable, str(SUPPORT / "cluster_jobs.py")]
 ENVIRONMENT = {
@@ -97,8 +99,10 @@ def test_the_rows_and_the_report_are_those_of_the_local_engine(cluster, pictures
     assert content(PictureStore.open(tmp_path / "lib")) == rows
     assert without_times(report) == without_times(due)
     assert (report["new"], report["encoded"], len(report["skipped"])) == (165, {"grid": 150}, 3)
-    again = fill(pictures, tmp_path / "lib", "nowhere:1")  # nothing is new: no cluster is asked for
-    assert (again["new"], again["unchanged"]) == (0, 165)
+    known = {"image_encoders": [FakeImages()], "text_encoder": FakeTexts()}
+    nowhere = cluster_module.ClusterEngine(lambda: [FakeImages()], "nowhere:1")
+    again = index([pictures], tmp_path / "lib", engine=nowhere, **known)
+    assert (again.new, again.unchanged) == (0, 165)  # nothing is new: no cluster is asked for
 
 
 @pytest.mark.soak
@@ -177,26 +181,17 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["TERM", "HUP"])
 def test_a_signal_to_end_is_an_exception(number):
-    code = """
-import signal, sys
-from limner.store import cluster
+    def before(number, _):
+        pytest.fail(f"{number} came to who had it before")
 
-number = int(sys.argv[1])
-signal.signal(number, signal.SIG_DFL)
-try:
-    with cluster._at_the_end(cluster._exit):
-        signal.raise_signal(number)
-finally:
-    print("cleaned up", signal.getsignal(number) == signal.SIG_DFL)
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", code, str(int(number))],
-        check=False,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-    )
-    assert (ended.returncode, ended.stdout) == (128 + number, "cleaned up True\n"), ended.stderr
+    known = signal.signal(number, before)
+    try:
+        with pytest.raises(SystemExit) as ended, cluster_module._at_the_end(cluster_module._exit):
+            signal.raise_signal(number)
+        assert ended.value.code == 128 + number
+        assert signal.getsignal(number) is before
+    finally:
+        signal.signal(number, known)
 
 
 def test_what_a_killed_process_left_is_cleared_away_by_the_next(tmp_path):
@@ -244,19 +239,11 @@ def test_an_address_without_ray_is_refused(tmp_path):
         limner.Library(tmp_path / "lib").add(tmp_path, address="ray://head:10001")
 
 
-def test_what_is_missing_without_ray_is_one_line(tmp_path):
+def test_what_is_missing_without_ray_is_one_line(tmp_path, monkeypatch, capsys):
     noise_picture(1).save(tmp_path / "a.png")
-    code = (
-        "import sys; sys.modules['ray'] = None; from limner.cli.main import run;"
-        "sys.exit(run(['index', '.', '--library', 'lib', '--encoder', 'colour', '--engine', 'ray']))"
+    monkeypatch.setitem(sys.modules, "ray", None)
+    words = [str(tmp_path), "--library", str(tmp_path / "lib"), "--encoder", "colour", "--engine", "ray"]
+    assert run(["index", *words]) == 1
+    assert capsys.readouterr().err.endswith(
+        "limner: Ray is not installed; run: pip install 'limner[scale]'\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=tmp_path,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stderr.endswith("limner: Ray is not installed; run: pip install 'limner[scale]'\n")

@@ -12,7 +12,7 @@ from threading import Barrier
 import pyarrow as pa
 import pytest
 from fakes import FakeImages, FakeTexts, content, noise_picture
-from object_store import SECRET, s3_server
+from object_store import SECRET, credentials_checked
 from starlette.testclient import TestClient
 
 import limner
@@ -20,6 +20,7 @@ from limner.cli.main import run
 from limner.errors import DataError
 from limner.locations import location
 from limner.server.security import Guard, Guarded
+from limner.store import batches
 from limner.store.ingest import index
 from limner.store.library import SETTINGS, PictureStore
 from limner.store.store import STATISTICS, STATISTICS_SCHEMA, Store
@@ -29,16 +30,17 @@ from limner.studio.projects import projects_folder
 from limner.studio.routes import Studio
 
 SUPPORT = Path(__file__).parents[1] / "support"
+SIZES = {"BATCH_PICTURES": 4, "COMMIT_FILES": 4, "COMPACT_COMMITS": 3}
 WRITER = f"""
 import sys
 sys.path[:0] = [{str(Path(limner.__file__).parents[1])!r}, {str(SUPPORT)!r}]
 from fakes import FakeImages, FakeTexts
 from limner.store import batches, ingest
-batches.BATCH_PICTURES, batches.COMMIT_FILES, batches.COMPACT_COMMITS = 4, 4, 3
+vars(batches).update({SIZES})
 library, *folders = sys.argv[1:]
 print("ready", flush=True)
 sys.stdin.readline()
-ingest.index(folders, library, image_encoders=[FakeImages()], text_encoder=FakeTexts(), workers=2)
+ingest.index(folders, library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
 """
 
 
@@ -142,15 +144,17 @@ def test_a_key_that_several_writers_insert_at_once_is_one_row(bucket):
 
 
 @pytest.mark.slow
-def test_two_writers_at_once_lose_and_double_nothing(bucket, tmp_path):
+def test_two_writers_at_once_lose_and_double_nothing(bucket, tmp_path, monkeypatch):
     """Their folders overlap, and pictures of equal content lie in both."""
-    both = draw(tmp_path / "both", range(100, 110))
-    one, two = draw(tmp_path / "one", range(9)), draw(tmp_path / "two", range(4, 13))
+    for name, size in SIZES.items():
+        monkeypatch.setattr(batches, name, size)
+    both = draw(tmp_path / "both", range(100, 106))
+    one, two = draw(tmp_path / "one", range(6)), draw(tmp_path / "two", range(4, 10))
     at_once = filled(tmp_path / "lib", one, both, two)
-    writers = [start(bucket, one, both), start(bucket, both, two)]
-    for step in (begin, ended):
-        for writer in writers:
-            step(writer)
+    writer = start(bucket, both, two)
+    begin(writer)
+    filled(bucket, one, both)
+    ended(writer)
     far = PictureStore.open(bucket)
     assert rows(far) == rows(at_once)
     assert set(far.settings.sources) == set(at_once.settings.sources)
@@ -177,7 +181,7 @@ def test_a_killed_writer_leaves_what_the_next_run_completes(bucket, tmp_path):
 
 
 @pytest.mark.slow
-def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, tmp_path, capsys, monkeypatch):
+def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, object_store, tmp_path, capsys, monkeypatch):
     pictures = draw(tmp_path / "pictures", range(2))
 
     def said(*words, status=1):
@@ -195,8 +199,7 @@ def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, tmp_path, capsy
     assert "the URL contains a name" in said("index", pictures, "--library", "s3://me:pass@b", status=2)
     colour = ("index", pictures, "--encoder", "colour")
     assert "there is no bucket 'absent'" in said(*colour, "--library", "s3://absent/lib")
-    with s3_server(tmp_path / "log", INITIAL_NO_AUTH_ACTION_COUNT="0") as strict:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", strict["AWS_ENDPOINT_URL"])
+    with credentials_checked(object_store):
         assert "refuses the credentials" in said(*colour, *lib)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

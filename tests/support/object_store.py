@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -61,6 +62,22 @@ def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str,
         pytest.skip("no moto on this machine: pip install 'moto[server]'")
     with s3_server(tmp_path_factory.mktemp("object-store") / "log") as variables:
         yield variables
+
+
+@contextmanager
+def credentials_checked(variables: dict[str, str]) -> Iterator[None]:
+    """Have the server refuse what it knows nobody by, which it otherwise takes."""
+
+    def check_from(request: str) -> None:
+        address = f"{variables['AWS_ENDPOINT_URL']}/moto-api/reset-auth"
+        asked = Request(address, request.encode(), {"content-type": "text/plain"})  # noqa: S310
+        urlopen(asked).close()  # noqa: S310
+
+    check_from("0")
+    try:
+        yield
+    finally:
+        check_from("inf")
 
 
 def new_bucket(variables: dict[str, str]) -> str:
