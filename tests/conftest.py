@@ -98,7 +98,9 @@ def _nothing_waits_for_the_disk() -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _texts_are_read_in_this_process() -> Iterator[None]:
     """A process for each would be half a second; tests/text/test_worker.py holds that both read the same."""
-    from quick_studio import READER, read
+    from quick_studio import read
+
+    from limner.text.worker import READER
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(READER, "read", read)
@@ -183,7 +185,7 @@ def browser() -> Iterator[object]:
     with playwright.sync_playwright() as driver:
         opened = driver.chromium.launch(
             executable_path=chromium,
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--in-process-gpu"],
         )
         yield opened
         opened.close()

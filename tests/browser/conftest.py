@@ -1,18 +1,16 @@
-"""A small collection, the studio over it as its own process, and Debian's Chromium to look at it."""
+"""A small collection, the studio over it, and Debian's Chromium to look at it."""
 
 import json
-import re
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
+import quick_studio
 from PIL import Image
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -65,32 +63,12 @@ QUERIES: dict[str, str] = {}
 """Address of a studio → the query of the address that it printed: its token."""
 
 
-PROGRAMS = Path(__file__).parents[1] / "support"
-
-
 @contextmanager
-def serving(library: Path, projects: Path, *options: str, held: bool = False) -> Iterator[str]:
-    """``limner studio``, which reads texts itself: its address without the last slash and the token.
-
-    ``held`` lets no text be read to its end, however fast the machine is.
-    """
-    log = projects.with_name(f"{projects.name}.log")
-    port = () if "--port" in options else ("--port", "0")
-    program = PROGRAMS / ("held_studio.py" if held else "quick_studio.py")
-    command = [sys.executable, program, "studio", "--library", library, "--projects", projects]
-    with log.open("w") as told:
-        process = subprocess.Popen([*command, "--no-browser", *port, *options], stdout=told, stderr=told)
-    try:
-        while not (found := re.search(r"(http://[\d.]+:\d+)/\?(token=\S+)\n", log.read_text())):
-            if process.poll() is not None:
-                pytest.fail(f"limner studio did not start: {log.read_text()}")
-            time.sleep(0.1)
-        QUERIES[found[1]] = found[2]
-        yield found[1]
-    finally:
-        process.terminate()
-        process.wait(60)
-    assert "Traceback" not in log.read_text(), log.read_text()
+def serving(library: Path, projects: Path, **how: object) -> Iterator[str]:
+    """`quick_studio.serving`: its address, whose token is remembered."""
+    with quick_studio.serving(library, projects, **how) as (at, query):
+        QUERIES[at] = query
+        yield at
 
 
 @pytest.fixture(scope="session")
@@ -112,13 +90,27 @@ def studio(tmp_path_factory, library: Path) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def context_of(browser) -> Callable:
+    """A context of the browser for all tests of a module: to begin one costs a third of a page."""
+
+    @cache
+    def made(**traits: bool):
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, **traits)
+        context.set_default_timeout(PATIENCE_MS)  # of its pages, and of what they ask by `request`
+        return context
+
+    return made
+
+
 @pytest.fixture
-def visit(browser, studio: str) -> Iterator[Callable]:
+def visit(context_of, studio: str) -> Iterator[Callable]:
     """Open a page of the studio, by its token; in the end nothing may have gone wrong or left the machine.
 
-    ``visit.close()`` closes its pages before a studio ends: nothing is asked of one that has ended.
+    The browser remembers nothing of earlier tests. ``visit.close()`` closes its pages before a studio ends:
+    nothing is asked of one that has ended.
     """
-    contexts, wrong, away = [], [], []
+    contexts, known, wrong, away = [], set(), [], []
 
     def opened(
         path: str = "/",
@@ -127,14 +119,19 @@ def visit(browser, studio: str) -> Iterator[Callable]:
         height: int = 900,
         scheme: str = "light",
         at: str = studio,
-        **more,
+        reduced_motion: str = "no-preference",
+        **traits: bool,
     ):
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, accept_downloads=True, **more
-        )
+        context = context_of(**traits)
         contexts.append(context)
-        context.set_default_timeout(PATIENCE_MS)  # of its pages, and of what they ask by `request`
         page = context.new_page()
+        if (context, at) not in known:
+            known.add((context, at))
+            session = context.new_cdp_session(page)
+            session.send("Storage.clearDataForOrigin", {"origin": at, "storageTypes": "all"})
+            session.detach()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=scheme, reduced_motion=reduced_motion)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
             "console", lambda said: wrong.append(said.text) if said.type in ("error", "warning") else None
@@ -146,7 +143,8 @@ def visit(browser, studio: str) -> Iterator[Callable]:
 
     def close() -> None:
         while contexts:
-            contexts.pop().close()
+            for page in contexts.pop().pages:
+                page.close()
 
     opened.wrong, opened.close = wrong, close
     yield opened
@@ -197,22 +195,8 @@ def story() -> str:
 
 
 @pytest.fixture(scope="session")
-def model_studio(tmp_path_factory, collection: Path) -> Iterator[str]:
+def model_studio(tmp_path_factory, collection: Path, drawings_run: Path) -> Iterator[str]:
     """Address of a studio whose pictures are chosen by a tiny trained run that knows relations."""
-    import torch
-
-    from limner.research.cli.train import train
-
-    run = tmp_path_factory.mktemp("runs") / "cmcm"
-    config = Path(__file__).parents[2] / "configs" / "cmcm" / "cmcm.toml"
-    small = ("data.vectors=random", "data.picture_px=32")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with redirect_stdout(StringIO()):
-            train(config, to=run, data="picturebook", set_=small, smoke=True)
-        library = indexed(collection / "shore", tmp_path_factory.mktemp("model") / "library", model=run)
-    finally:
-        torch.set_num_threads(threads)
-    with serving(library, tmp_path_factory.mktemp("projects"), "--model", run) as address:
+    library = indexed(collection / "shore", tmp_path_factory.mktemp("model") / "library", model=drawings_run)
+    with serving(library, tmp_path_factory.mktemp("projects"), model=drawings_run) as address:
         yield address

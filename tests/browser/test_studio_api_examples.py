@@ -20,10 +20,8 @@ DOCS = Path(__file__).parents[2] / "docs" / "studio.md"
 @pytest.fixture(scope="module")
 def api_studio(tmp_path_factory, library: Path, serve_studio):
     """Address of a studio whose token was chosen."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("LIMNER_TOKEN", CHOSEN)
-        with serve_studio(library, tmp_path_factory.mktemp("projects")) as address:
-            yield address
+    with serve_studio(library, tmp_path_factory.mktemp("projects"), token=CHOSEN) as address:
+        yield address
 
 
 def run(command: list[str], folder: Path) -> str:

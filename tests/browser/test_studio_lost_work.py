@@ -29,8 +29,7 @@ def start(serve_studio, library, tmp_path, port):
     """Start a studio on the port, as the same one was started before."""
 
     def started(token: str = TOKEN, **how):
-        options = ("--port", str(port), "--token", token)
-        return serve_studio(library, tmp_path / "projects", *options, **how)
+        return serve_studio(library, tmp_path / "projects", port=port, token=token, **how)
 
     return started
 
@@ -69,6 +68,7 @@ def test_edits_outlive_restarts_new_tokens_and_errors_of_the_server(start, story
         page.keyboard.press("ArrowRight")
         page.keyboard.press("l")
         page.locator("#saving", has_text="Not saved").wait_for()
+        expect(page.locator(".step").nth(1)).to_have_attribute("data-state", "free")  # not yet as if done
         page.reload()
         page.locator("#saving", has_text="Not saved").wait_for()
         assert state(page, 1) == "free"
@@ -243,11 +243,11 @@ def test_an_upload_that_was_cut_off_says_what_is_missing_and_goes_on(
     for number, colour in enumerate(("red", "green", "blue", "white")):
         Image.new("RGB", (40 + number, 30), colour).save(tmp_path / f"{colour}.png")
         pictures.append(tmp_path / f"{colour}.png")
-    options = ("--port", str(port), "--token", TOKEN)
+    known = {"port": port, "token": TOKEN}
     own = tmp_path / "library"
     shutil.copytree(library, own)
     sent = []
-    with serve_studio(own, tmp_path / "projects", *options):
+    with serve_studio(own, tmp_path / "projects", **known):
         page = visit("/library", at=f"http://127.0.0.1:{port}")
         without_retries(page)
         page.route(
@@ -259,7 +259,7 @@ def test_an_upload_that_was_cut_off_says_what_is_missing_and_goes_on(
         card = page.locator(".uploads")
         card.get_by_text("3 pictures of 4 missing.").wait_for()
         page.unroute("**/files?*")
-    with serve_studio(own, tmp_path / "projects", *options):
+    with serve_studio(own, tmp_path / "projects", **known):
         card.get_by_role("button", name="Go on").click()
         card.get_by_text("4 pictures added").wait_for()
         batches = page.request.get(f"http://127.0.0.1:{port}/api/library/batches").json()

@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from accessibility import broken_in_both_schemes, scrolls_sideways
+from accessibility import broken_rules, scrolls_sideways
 from browsing import project_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -14,10 +14,10 @@ pytestmark = pytest.mark.slow
 
 
 def settled(page, name: str) -> list[str]:
-    """Names of the rules that the page as it is breaks in light or in dark, and whether it is too wide."""
+    """Names of the rules that the page as it is breaks, and whether it is too wide."""
     if folder := os.environ.get("LIMNER_SCREENSHOTS"):
         page.screenshot(path=f"{folder}/{name}-{page.viewport_size['width']}.png")
-    return [*broken_in_both_schemes(page), *scrolls_sideways(page)]
+    return [*broken_rules(page), *scrolls_sideways(page)]
 
 
 def act(page, do) -> None:

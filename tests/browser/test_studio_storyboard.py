@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from accessibility import broken_rules
-from browsing import arrived, from_menu, project_of, without_retries
+from browsing import arrived, from_menu, project_of
 
 from limner.records import percent
 
@@ -283,7 +283,7 @@ def test_lock_all_others_with_one_key(storyboard) -> None:
     assert states(page).count("free") == 1
 
 
-def test_drag_an_offered_picture_onto_a_step(storyboard) -> None:
+def test_drag_a_picture_onto_a_step(storyboard) -> None:
     page = storyboard()
     offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
     picture = offer.locator("xpath=..").get_attribute("data-picture")
@@ -292,10 +292,7 @@ def test_drag_an_offered_picture_onto_a_step(storyboard) -> None:
     assert states(page) == ["free", "locked", "free", "free", "free"]
     expect(page.locator(".step.target, body.dragging")).to_have_count(0)
 
-
-def test_drag_the_picture_of_one_step_onto_another(storyboard) -> None:
-    page = storyboard()
-    before = shown(page)
+    before = shown(page)  # and the picture of one step onto another
     act(page, lambda: page.locator(".plate").nth(0).drag_to(page.locator(".plate").nth(2)))
     assert [shown(page)[2], shown(page)[0]] == [before[0], before[2]]
     assert [states(page)[0], states(page)[2]] == ["locked", "locked"]
@@ -534,21 +531,6 @@ def test_a_text_is_cut_again_on_the_board_and_what_stays_keeps_its_picture(story
     expect(page.locator("#notes li")).to_have_count(0)
     page.click("#retext")
     expect(dialog.get_by_label("One picture for each")).to_have_value("sentence")
-
-
-def test_what_is_not_saved_is_said_and_sent_again(storyboard, visit) -> None:
-    page = storyboard()
-    without_retries(page)
-    page.route("**/edits", lambda route: route.abort())
-    page.locator(".step").nth(0).locator(".lock").click()
-    page.wait_for_selector("#saving[data-state=unsaved]")
-    expect(page.locator("#saving")).to_contain_text("Not saved")
-    assert states(page)[0] == "free"  # Nothing is shown as done before it is.
-    page.unroute("**/edits")
-    act(page, page.get_by_role("button", name="Try again").click)
-    assert states(page)[0] == "locked"
-    assert visit.wrong  # The browser itself reports the broken connection,
-    visit.wrong[:] = [line for line in visit.wrong if "ERR_FAILED" not in line]  # and nothing else.
 
 
 def test_a_change_in_another_window_is_not_overwritten(storyboard, visit) -> None:

@@ -2,22 +2,25 @@
 
 import json
 import sqlite3
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, redirect_stdout
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import pytest
-from accessibility import broken_in_both_schemes, scrolls_sideways
+from accessibility import broken_in_both_looks
 from PIL import Image
+from threaded_servers import study_served
+
+from limner.cli.main import run
+from limner.research.study.records import Notice
+from limner.research.study.recruitment import Ending, Recruitment
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.slow
-NOTICE = ("--contact", "Ada <ada@uni.example>", "--purpose", "A thesis.", "--retention", "Until 2030.")
-PANEL = ("--completion-code", "C0DE", "--completion-url", "https://panel.example/done?cc=C0DE")
+NOTICE = Notice(contact="Ada <ada@uni.example>", purpose="A thesis.", retention="Until 2030.")
+PANEL = Ending(code="C0DE", url="https://panel.example/done?cc=C0DE")
 LONG = "Antidisestablishmentarianism" * 4
 
 
@@ -54,21 +57,14 @@ def studies(tmp_path_factory) -> dict[str, Path]:
             "--raters",
             "20",
         ]
-        subprocess.run([sys.executable, "-m", "limner", *map(str, words)], check=True, capture_output=True)
+        with redirect_stdout(StringIO()):
+            assert run([str(word) for word in words]) == 0
     return made
 
 
-@contextmanager
-def served(folder: Path, votes: Path) -> Iterator[str]:
+def served(folder: Path, votes: Path):
     """Address of a study with a new database."""
-    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), "--port", "0"]
-    process = subprocess.Popen(
-        [*command, "--votes", str(votes), *NOTICE, *PANEL], stdout=subprocess.PIPE, text=True
-    )
-    yield process.stdout.readline().split()[-1].rstrip("/")
-    process.terminate()
-    process.wait(60)
-    process.stdout.close()
+    return study_served(folder, votes=votes, notice=NOTICE, recruitment=Recruitment(done=PANEL))
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +122,7 @@ def begin(page) -> None:
 
 def fits(page, where: str) -> None:
     page.wait_for_load_state("load")  # before its style sheet is there, a page has the browser's colours
-    assert [*broken_in_both_schemes(page), *scrolls_sideways(page)] == [], where
+    assert broken_in_both_looks(page) == [], where
 
 
 def follow(page, role: str, name: str) -> None:
@@ -135,10 +131,8 @@ def follow(page, role: str, name: str) -> None:
         page.get_by_role(role, name=name).click()
 
 
-@pytest.mark.parametrize("look", [("light", 1280), ("dark", 360)], ids=str)
-def test_every_page(opened, study, look):
-    scheme, width = look
-    page = opened(color_scheme=scheme, viewport={"width": width, "height": 740}, has_touch=width < 500)
+def test_every_page(opened, study):
+    page = opened(color_scheme="dark", viewport={"width": 360, "height": 740}, has_touch=True)
     fits(page, "consent")
     begin(page)
     fits(page, "rating")
@@ -166,8 +160,9 @@ def test_every_page(opened, study, look):
     follow(page, "button", "Withdraw and delete")
     page.get_by_role("heading", name="You have withdrawn").wait_for()
     fits(page, "withdrawn")
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
-    assert dark == (scheme == "dark")
+    for scheme, due in (("dark", "rgb(21, 22, 24)"), ("light", "rgb(252, 251, 248)")):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == due
 
 
 def test_by_keyboard_alone(opened, study):
@@ -317,7 +312,7 @@ def test_the_end_leads_back_by_itself_unless_one_stays(opened, study):
     begin(page)
     answer_all(page)
     link = page.get_by_role("link", name="Go on")
-    expect(link).to_have_attribute("href", PANEL[-1])
+    expect(link).to_have_attribute("href", PANEL.url)
     expect(page.get_by_label("Your completion code")).to_have_value("C0DE")
     page.get_by_role("button", name="Stay here").click()
     expect(page.get_by_role("button", name="Stay here")).to_have_count(0)

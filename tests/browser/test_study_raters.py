@@ -5,41 +5,31 @@ import hashlib
 import json
 import random
 import re
-import subprocess
-import sys
 from collections import Counter, defaultdict
-from contextlib import contextmanager
+from contextlib import redirect_stdout
+from io import StringIO
 from math import comb
 from pathlib import Path
 
 import pytest
 from browsing import chromium_here
 from PIL import Image, ImageDraw
+from threaded_servers import study_served
+
+from limner.cli.main import run
 
 pytestmark = pytest.mark.slow
 CHROMIUM = chromium_here()
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--in-process-gpu"]
 RATERS = 5
 CARELESS = 4
 PAIRS = 6
 
 
 def limner(*words: object) -> str:
-    command = [sys.executable, "-m", "limner", *map(str, words)]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
-
-
-@contextmanager
-def serving(folder: Path, *options: str):
-    command = [sys.executable, "-m", "limner", "study", "serve", str(folder), "--port", "0", *options]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        line = process.stdout.readline()
-        yield re.search(r"http://[\d.]+:\d+", line)[0]
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
+    with redirect_stdout(StringIO()) as printed:
+        assert run([str(word) for word in words]) == 0
+    return printed.getvalue()
 
 
 def picture(folder: Path, name: str, number: int) -> str:
@@ -259,7 +249,7 @@ def sign_test(better: int, worse: int) -> float:
 
 def test_pairwise_report_equals_a_count_by_hand(tmp_path):
     folder = pairwise(tmp_path / "made")
-    with serving(folder) as address:
+    with study_served(folder) as address:
         raters = rate_together(address, pictures_of(folder))
     report = json.loads(limner("study", "report", folder, "--format", "json", "--resamples", 200))
     rated = [(item, answer) for rater in raters for item, answer, _ in rater.log if answer != "check"]
@@ -295,7 +285,7 @@ def test_pairwise_report_equals_a_count_by_hand(tmp_path):
 @pytest.mark.soak
 def test_tick_all_report_equals_a_count_by_hand(tmp_path):
     folder = tick_all(tmp_path / "made")
-    with serving(folder) as address:
+    with study_served(folder) as address:
         raters = rate_together(address, pictures_of(folder))
     report = json.loads(limner("study", "report", folder, "--format", "json", "--resamples", 200))
     rated = [(item, answer) for rater in raters for item, answer, _ in rater.log]

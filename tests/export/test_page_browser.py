@@ -9,12 +9,10 @@ from limner.export import export
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 800, 1400])
 @pytest.mark.parametrize("name", ["board", "arabic_board", "model_board"])
-def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme: str) -> None:
+def test_page(browser, request, tmp_path: Path, *, name: str) -> None:
     out = export(request.getfixturevalue(name), tmp_path / "page.html").path
-    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page = browser.new_page(viewport={"width": 360, "height": 900})
     said: list[str] = []
     asked: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -25,15 +23,19 @@ def test_page(browser, request, tmp_path: Path, *, name: str, width: int, scheme
         page.keyboard.press("Enter")
     shut = page.evaluate("document.querySelectorAll('details:not([open])').length")
     assert shut == 0
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.wait_for_function("[...document.images].every(i => i.complete)")
     assert page.evaluate("[...document.images].every(i => i.naturalWidth > 0)")
-    assert page.evaluate(
-        "[...document.images].filter(i => !i.closest('nav, .runners-up'))"
-        ".every(i => Math.abs(i.clientWidth * i.naturalHeight / i.clientHeight / i.naturalWidth - 1) < 0.08)"
-    )
-    dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
-    assert dark == (scheme == "dark")
+    for width in (360, 800, 1400):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate(
+                "[...document.images].filter(i => !i.closest('nav, .runners-up')).every(i =>"
+                " Math.abs(i.clientWidth * i.naturalHeight / i.clientHeight / i.naturalWidth - 1) < 0.08)"
+            )
+            dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
+            assert dark == (scheme == "dark")
     assert said == []
     assert asked == [out.as_uri()]
     page.close()

@@ -128,7 +128,7 @@ def test_of_a_revision_that_is_not_the_last_all_that_followed_is_told(guarded):
     assert (late["since"], [step["position"] for step in late["steps"]]) == (1, [1, 3])
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.soak)])
 def test_what_was_weighed_before_decides_as_what_is_weighed_anew(drawn_library, tmp_path, seed):
     def studio(name):
         return TestClient(create_app(Studio(Engine(drawn_library), tmp_path / name, tmp_path / "small")))

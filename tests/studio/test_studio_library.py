@@ -384,16 +384,15 @@ def test_beyond_this_machine_nobody_adds_folders(drawn_engine, tmp_path):
         assert client.get("/api/library").json()["writable"] is False
 
 
-@pytest.mark.parametrize("writable", [True, False], ids=["this machine", "others"])
-def test_coordinates_are_told_on_this_machine_alone(growing, tmp_path, writable):
+def test_coordinates_are_told_on_this_machine_alone(growing, tmp_path):
     folder = photographs(tmp_path / "new", 1)
     (folder / "shot_0.png.json").write_text('{"geoData": {"latitude": 30.5, "longitude": -104.25}}')
     ended(growing, growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"])
     picture = growing.get("/api/library/pictures", params={"q": "shot_0"}).json()["items"][0]["id"]
-    studio = Studio(Engine(tmp_path / "lib"), tmp_path / "others", tmp_path / "cache", writable=writable)
-    with TestClient(create_app(studio)) as client:
-        told = client.get(f"/api/pictures/{picture}/words").json()["coordinates"]
-    assert told == ([30.5, -104.25] if writable else None)
+    for writable, due in ((True, [30.5, -104.25]), (False, None)):
+        studio = Studio(Engine(tmp_path / "lib"), tmp_path / "others", tmp_path / "cache", writable=writable)
+        with TestClient(create_app(studio)) as client:
+            assert client.get(f"/api/pictures/{picture}/words").json()["coordinates"] == due
 
 
 def test_jobs_that_are_none(guarded):

@@ -139,22 +139,19 @@ def test_indexing_later_does_not_lose_them(tmp_path):
     assert index([home / "pictures"], library, forget=True).deleted == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "why"),
-    [
+def test_what_is_no_picture_is_not_kept(client, tmp_path):
+    for name, data, why in (
         ("page.png", b"<html>no picture</html>", "page.png"),
         ("cut.png", photograph(1)[:200], "cut.png"),
         ("notes.txt", photograph(1), "not the name of a picture"),
         ("picture", photograph(1), "not the name of a picture"),
         ("../..", photograph(1), "not the name of a file"),
         ("folder/", photograph(1), "not the name of a file"),
-    ],
-)
-def test_what_is_no_picture_is_not_kept(client, tmp_path, name, data, why):
-    batch = begun(client)
-    assert why in bring(client, batch, name, data, status=422)["detail"]
-    assert not (tmp_path / "lib" / "pictures").exists()
-    assert client.post(f"/api/library/batches/{batch}/finish").status_code == 404
+    ):
+        batch = begun(client)
+        assert why in bring(client, batch, name, data, status=422)["detail"], name
+        assert not (tmp_path / "lib" / "pictures").exists(), name
+        assert client.post(f"/api/library/batches/{batch}/finish").status_code == 404, name
 
 
 @pytest.mark.parametrize(

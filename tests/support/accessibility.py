@@ -28,6 +28,19 @@ def broken_in_both_schemes(page) -> list[str]:
     return broken
 
 
+def broken_in_both_looks(page) -> list[str]:
+    """The same wide and light, and narrow and dark, and whether the page is too wide; it stays as it was."""
+    size, dark = page.viewport_size, page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
+    broken = []
+    for width, scheme in ((1280, "light"), (360, "dark")):
+        page.set_viewport_size({"width": width, "height": size["height"]})
+        page.emulate_media(color_scheme=scheme)
+        broken += [f"{width} px: {rule}" for rule in (*broken_rules(page), *scrolls_sideways(page))]
+    page.set_viewport_size(size)
+    page.emulate_media(color_scheme="dark" if dark else "light")
+    return broken
+
+
 def scrolls_sideways(page) -> list[str]:
     """A line if the page is wider than the screen."""
     wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
