@@ -275,7 +275,7 @@ def test_back_never_answers_another_page(opened, study, votes):
     }""")
     page.locator(".choice input").first.check()
     page.get_by_role("button", name="Next page").click()
-    page.get_by_text("belongs to another page").wait_for()
+    page.get_by_text("was for another page").wait_for()
     fits(page, "refused")
     assert [item for item, _ in stored(votes)] == answered
 
@@ -311,7 +311,7 @@ def test_the_end_leads_back_by_itself_unless_one_stays(opened, study):
     page.clock.install()
     begin(page)
     answer_all(page)
-    link = page.get_by_role("link", name="Go on")
+    link = page.get_by_role("link", name="Continue")
     expect(link).to_have_attribute("href", PANEL.url)
     expect(page.get_by_label("Your completion code")).to_have_value("C0DE")
     page.get_by_role("button", name="Stay here").click()

@@ -130,7 +130,7 @@ def one_row_per_pair(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
 
 
 class MissingPicture(Record):
-    """A pair that was left out: its picture is missing or unreadable, or it leaks into validation or test.
+    """A pair left out: its picture is missing or unreadable, or (in train) it is also in val or test.
 
     Attributes:
         id: id of the pair.

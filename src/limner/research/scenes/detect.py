@@ -52,7 +52,7 @@ class ScenesReport(Record):
     Attributes:
         pictures: number of pictures with a graph.
         files: number of their files; with ids by hash, identical files are one picture.
-        looked_at: number of pictures in which this run detected objects; the others were already done.
+        looked_at: number of pictures that this run processed; the others were already done.
         skipped: files that could not be read.
         objects, relations: numbers in all graphs.
         empty: number of pictures without objects.

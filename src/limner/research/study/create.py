@@ -165,9 +165,7 @@ class Copies:
         Returns:
             Hash from `add` → file name of the copy: SHA-256 of the padded bytes, and ``.jpg``.
         """
-        waiting = sorted(
-            self._waiting.iterdir()
-        )  # names are hashes, so the order is independent of the systems
+        waiting = sorted(self._waiting.iterdir())  # names are hashes: an order independent of the systems
         size, now = max((file.stat().st_size for file in waiting), default=0), time.time_ns()
         names = {}
         for file in waiting:

@@ -21,7 +21,7 @@ def read_pairs(path: Path) -> tuple[Pair, ...]:
 
 
 def read_pair_file(source: Source) -> PairSet:
-    """Read a set of pairs; picture paths are relative to the folder of pictures, or else to that of the file.
+    """Read a set of pairs; relative picture paths start at the folder of pictures, or else that of the file.
 
     Raises:
         MissingError, DataError: see `read_pairs`; or too many pictures are missing.

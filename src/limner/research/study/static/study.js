@@ -87,7 +87,7 @@ function missing(event) {
   const number = open.dataset.step;
   fault.textContent = number
     ? `Step ${number} has no answer yet: tick the pictures that fit, or “None of these fits”.`
-    : "First choose one of the four answers.";
+    : "Choose one of the four answers first.";
   open.querySelector("input").focus();
 }
 
