@@ -14,7 +14,7 @@ from limner.research.nn.words import in_stories, last_states, read_both_ways, st
 LOW, HIGH = -6.0, 2.0  # range to which log-variances are clamped
 
 
-class EncodedSteps(NamedTuple):
+class ContextualSteps(NamedTuple):
     """B stories of up to T steps, S in total.
 
     Attributes:
@@ -104,7 +104,7 @@ class StepEncoder(nn.Module):
         self.story = nn.GRU(self.width, hidden, batch_first=True, bidirectional=True) if context else None
         self.bilinear = nn.Linear(self.width, self.width, bias=False) if context else None
 
-    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> EncodedSteps:
+    def forward(self, texts: Tensor, lengths: Tensor, steps: Tensor) -> ContextualSteps:
         """Encode B stories.
 
         Args:
@@ -116,12 +116,12 @@ class StepEncoder(nn.Module):
         """
         padded, real = in_stories("steps", self.dropout(self.reader(texts, lengths)), steps)  # (B, T, W)
         if self.story is None or self.bilinear is None:
-            return EncodedSteps(padded, None, None, real)
+            return ContextualSteps(padded, None, None, real)
         whole = states(self.story, padded, steps)  # (B, T, W)
         logits = self.bilinear(padded) @ whole.transpose(1, 2)  # (B, T, T)
         attention = logits.masked_fill(~real[:, None, :], -torch.inf).softmax(dim=2)
         attention = attention * real[:, :, None]
-        return EncodedSteps(padded, attention @ whole, attention, real)
+        return ContextualSteps(padded, attention @ whole, attention, real)
 
 
 class Walked(NamedTuple):

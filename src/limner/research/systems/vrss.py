@@ -18,7 +18,7 @@ from limner.research.losses.ranking import product
 from limner.research.nn.story import (
     HIGH,
     LOW,
-    EncodedSteps,
+    ContextualSteps,
     LatentWalk,
     SentenceReader,
     StepEncoder,
@@ -209,7 +209,7 @@ class Vrss(TextModel, StoryModel, FixedFeatures):
             return Generated(self.decoder(whole[read.real]), None, None, None, None, read.attention)
         return self._recur(inputs, read)
 
-    def _recur(self, inputs: Tensor, read: EncodedSteps) -> Generated:
+    def _recur(self, inputs: Tensor, read: ContextualSteps) -> Generated:
         """Decode each step from its own latent and the previous step's."""
         walked = self.walk(inputs, read.real)
         out = self.decoder(torch.cat([walked.earlier, walked.latents], dim=1))
