@@ -112,9 +112,7 @@ def _matching(costs: Float64Array, names: IntArray) -> IntArray:
         while True:
             lengths = length + costs[row] - row_value[row] - name_value[names[row]]
             better = np.flatnonzero(lengths < reached[names[row]])
-            better = better[
-                np.argsort(-lengths[better])
-            ]  # for each name, the cheapest comes last and overwrites the others
+            better = better[np.argsort(-lengths[better])]  # the cheapest of a name overwrites the others
             found = names[row, better]
             waiting[found] = reached[found] = lengths[better]
             row_before[found], cell_before[found] = row, better
@@ -129,9 +127,7 @@ def _matching(costs: Float64Array, names: IntArray) -> IntArray:
             row_value[owner[one]] += length - reached_at
             name_value[one] -= length - reached_at
         row = -1
-        while (
-            row != start
-        ):  # give the name at the end of the path to the row that reached it, and free that row's own name
+        while row != start:  # the row that reached a name gets it, and frees its own
             row, cell = int(row_before[name]), int(cell_before[name])
             left = int(names[row, chosen[row]])
             owner[name], chosen[row], name = row, cell, left

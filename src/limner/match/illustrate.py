@@ -49,14 +49,16 @@ Pictures = Callable[[Sequence[str]], list[Picture]]
 
 
 class BoardOptions(Record):
-    """Options of a storyboard. Attributes:
-    show: when to show a picture: ``cautious``, ``usual``, or ``always``.
-    min_probability: probability below which a step stays blank; overrides `show`.
-    candidates: number of candidates per step and channel.
-    allow_repeats: whether a picture, or a near-duplicate of it, may be shown more than once.
-    pins: picture id, or None to keep the step blank, by index of the step, from 0.
-    bans: picture ids that must not be shown.
-    runners_up: number of other candidates listed per step.
+    """Options of a storyboard.
+
+    Attributes:
+        show: when to show a picture: ``cautious``, ``usual``, or ``always``.
+        min_probability: probability below which a step stays blank; overrides `show`.
+        candidates: number of candidates per step and channel.
+        allow_repeats: whether a picture, or a near-duplicate of it, may be shown more than once.
+        pins: picture id, or None to keep the step blank, by index of the step, from 0.
+        bans: picture ids that must not be shown.
+        runners_up: number of other candidates listed per step.
     """
 
     show: Show = "usual"
@@ -528,7 +530,7 @@ def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
 
 
 def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(S, K) each: log-odds with the fixed pictures, the part that the fixed pictures add, and probabilities."""
+    """(S, K) each: log-odds with the fixed pictures, the part that these add, and probabilities."""
     pool, calibration = scored.pool, scored.calibration
     # trained runs are not calibrated: their steps count as uncertain
     doubted = doubt(pool, scored.found, calibration, fixed) if scored.calibrated else 1.0
