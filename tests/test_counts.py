@@ -26,7 +26,7 @@ NEVER_ONE = (
     "{one.pairs:,} captioned pictures",  # at least 50
     "{len(texts)} texts",  # several, or it would have been one page
     "{len(steps)} of {len(codes)} steps",  # of a text of several languages
-    "{len(found)} different pictures are called",
+    "{len(found)} different pictures match",
     "{BATCH_FILES:,} files",
     "{count:,} steps, at most",
     "{MAX_ELEMENTS:,} list items",

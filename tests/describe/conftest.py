@@ -1,4 +1,4 @@
-"""A server of the chat interface and a small library to describe."""
+"""A server of the chat API and a small library to describe."""
 
 import pytest
 from chat_server import chat_server

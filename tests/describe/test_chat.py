@@ -139,9 +139,9 @@ BROKEN = {
     "no JSON": (lambda handler, asked: reply(handler, b"<html>"), "not JSON"),
     "no UTF-8": (lambda handler, asked: reply(handler, b'{"a": "\xff"}'), "not JSON"),
     "deep": (lambda handler, asked: reply(handler, b"[" * 100_000), "not JSON"),
-    "another shape": (lambda handler, asked: reply(handler, b'{"choices": []}'), "not of the chat interface"),
-    "a list": (lambda handler, asked: reply(handler, b"[1]"), "not of the chat interface"),
-    "content in parts": (lambda handler, asked: reply(handler, chat_body([{}])), "not of the chat interface"),
+    "another shape": (lambda handler, asked: reply(handler, b'{"choices": []}'), "not one of the chat API"),
+    "a list": (lambda handler, asked: reply(handler, b"[1]"), "not one of the chat API"),
+    "content in parts": (lambda handler, asked: reply(handler, chat_body([{}])), "not one of the chat API"),
     "500": (
         lambda handler, asked: reply(handler, b'{"error": {"message": "out of\\u0007 memory"}}', 500),
         "HTTP 500: out of memory",

@@ -85,7 +85,7 @@ def test_how_often_a_relation_counts(words, due):
 
 @pytest.mark.parametrize("times", ["", "much", "nan", "inf"])
 def test_what_is_no_number_of_times(times):
-    with pytest.raises(ConfigError, match="is not a number; write such as action=5"):
+    with pytest.raises(ConfigError, match="is not a number; expected for example action=5"):
         asked(f"action={times}", ("action",))
 
 

@@ -1,4 +1,4 @@
-"""A server on loopback that speaks the chat interface, as well or as badly as a test wants."""
+"""A server on loopback that speaks the chat API, as well or as badly as a test wants."""
 
 import json
 import threading

@@ -27,7 +27,7 @@ def describe(
 ) -> None:
     """Caption the pictures of a library with a vision model on your own server.
 
-    The model is called through the chat interface that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
+    The model is called through the chat API that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
     small copy of each picture and answers with a sentence and keywords, which are stored in the library under
     that model's name; your files do not change. Only the endpoint that you name is contacted. If it needs a
     key, set the environment variable LIMNER_ENDPOINT_KEY. You can interrupt the command at any time; the next
@@ -43,7 +43,7 @@ def describe(
         Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
         library'.
     endpoint
-        URL of the chat interface, usually ending in /v1.
+        URL of the chat API, usually ending in /v1.
     model
         Name of the model, as the endpoint knows it.
     allow_remote

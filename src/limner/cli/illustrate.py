@@ -136,7 +136,7 @@ def illustrate(
         Name of a language model on your own server. It describes in one sentence a picture for each step,
         with "a fox" for a name or "he". That sentence helps to find pictures, and is never shown.
     endpoint
-        With --rewrite: URL of the model's chat interface, usually ending in /v1; see 'limner describe'.
+        With --rewrite: URL of the model's chat API, usually ending in /v1; see 'limner describe'.
     allow_remote
         Allow an --endpoint on another machine. Your text is sent there.
     allow_repeats

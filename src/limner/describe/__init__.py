@@ -1,1 +1,3 @@
-"""Captions of pictures, and descriptions of pictures for steps, from models on the user's own server."""
+"""Captions of pictures, and descriptions of fitting pictures for steps, by models on a server that the user
+chooses.
+"""

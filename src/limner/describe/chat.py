@@ -1,7 +1,7 @@
-"""A client of the chat interface that Ollama, llama.cpp, LM Studio, vLLM and others share.
+"""Client of the chat API that Ollama, llama.cpp, LM Studio, vLLM and others provide.
 
-The server is chosen by the user, but may stall, state wrong lengths, redirect, or send anything: every
-request is bounded in time and size, and nothing is asked but the address that was named.
+The user chooses the server, but it may stall, state wrong lengths, redirect, or send anything. Every request
+is therefore limited in time and size, and goes only to the address that the user gave.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from limner.transfer import plain_url
 
 T = TypeVar("T")
 KEY_VARIABLE = "LIMNER_ENDPOINT_KEY"
-"""Environment variable that may hold a key for the endpoint."""
+"""Environment variable with an API key for the endpoint; optional."""
 TIMEOUT_S = 120.0
 MAX_ANSWER_BYTES = 256 * 2**10
 MAX_CONTENT_CHARS = 8_000
-"""Most characters of an answer, including its JSON object."""
+"""Maximum number of characters of an answer, including its JSON object."""
 MAX_TOKENS = 1024
 UNANSWERED, UNUSABLE = 3, 40
-"""Numbers of consecutive requests without an answer, and of consecutive unusable answers, that end a run."""
+"""Number of consecutive requests without an answer, and of consecutive unusable answers, after which a run
+ends.
+"""
 _USELESS = frozenset({401, 403, 404, 405})
 _REASON_CHARS = 200
 _WRITTEN_BYTES = 2**16
 
 
 class ChatError(DataError):
-    """One request failed; the next may succeed."""
+    """A request failed; the next one may succeed."""
 
 
 class EndpointError(DataError):
@@ -50,7 +52,7 @@ class Chat:
 
     Attributes:
         endpoint: URL as given by the user, in ASCII.
-        model: name of the model, as the endpoint knows it.
+        model: name of the model at the endpoint.
     """
 
     def __init__(
@@ -59,9 +61,9 @@ class Chat:
         """Check the endpoint without sending a request; a key is read from `KEY_VARIABLE`.
 
         Args:
-            endpoint: URL of the interface, http or https, usually ending in /v1.
+            endpoint: base URL of the API, http or https, usually ending in /v1.
             model: name of the model.
-            allow_remote: whether another machine than this one may be asked.
+            allow_remote: whether the endpoint may be on another machine.
             timeout_s: timeout of a whole request in seconds, > 0.
         Raises:
             ConfigError: the URL is malformed or of another machine, or the model, timeout or key is wrong.
@@ -99,16 +101,16 @@ class Chat:
         return f"Chat({self.endpoint!r}, {self.model!r})"
 
     def ask(self, prompt: str, read: Callable[[str], T], picture: str | None = None) -> T:
-        """Ask the model and parse its answer; an answer that cannot be used is requested once more.
+        """Ask the model and parse its answer; if the answer cannot be used, ask once more.
 
         Args:
             prompt: instruction to the model.
             read: function that parses the answer.
-            picture: data URI of a picture that goes with the prompt; None for none.
+            picture: data URI of a picture sent with the prompt; None for none.
         Raises:
             ChatError: there is no usable answer.
-            EndpointError: the endpoint does not answer at all, refuses, or answers nothing usable again and
-                again.
+            EndpointError: the endpoint does not answer or refuses, or too many answers in a row cannot be
+                used.
         """
         words = prompt
         for last in (False, True):
@@ -169,7 +171,7 @@ class Chat:
         except (KeyError, IndexError, TypeError):
             content = None
         if not isinstance(content, str):
-            raise ChatError("the answer is not of the chat interface: no choices[0].message.content")
+            raise ChatError("the answer is not one of the chat API: no choices[0].message.content")
         return self._without_key(content)
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
@@ -185,7 +187,7 @@ class Chat:
         address = f"{self.endpoint}/chat/completions"
         content = bytearray()
         try:
-            # One connection per request, which takes a model seconds anyway.
+            # One connection per request is fast enough: the model takes seconds.
             with (
                 httpcore.ConnectionPool(
                     ssl_context=ssl.create_default_context() if address.startswith("https") else None,
@@ -223,16 +225,16 @@ class Chat:
         return f": {self._without_key(plain(reason)[:_REASON_CHARS])}" if isinstance(reason, str) else ""
 
     def _without_key(self, text: str) -> str:
-        """Remove the key from a text of the server, which may quote the request."""
+        """Remove the key from a message of the server, which may quote the request."""
         return text.replace(self._key, "[key]") if self._key else text
 
 
 def find_object(content: str, due: str) -> dict[str, Any]:
-    """Find the last JSON object with a certain key in an answer, ignoring fences and prose around it.
+    """Find the last JSON object with a given key in an answer, ignoring code fences and other text around it.
 
     Args:
         content: content of a model.
-        due: the key.
+        due: the required key.
     Raises:
         ChatError: there is no such object.
     """
@@ -286,7 +288,9 @@ def _plain_reason(error: Exception) -> str:
 
 
 def _may_be_here(host: str) -> bool:
-    """Whether a host is a loopback address, or a name that must resolve to one; no other is looked up."""
+    """Whether a host is a loopback address, or a name that must resolve to one; other names are not looked
+    up.
+    """
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -294,7 +298,7 @@ def _may_be_here(host: str) -> bool:
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Network backend that connects to the checked address only, and stops at a deadline."""
+    """Network backend that connects only to the checked address, and stops at a deadline."""
 
     def __init__(self, deadline: float, *, allow_remote: bool) -> None:
         self._deadline, self._remote, self._plain = deadline, allow_remote, httpcore.SyncBackend()
@@ -363,7 +367,7 @@ class _Stream(httpcore.NetworkStream):
 
 
 def _left(deadline: float, late: type[httpcore.TimeoutException]) -> float:
-    """Number of seconds left.
+    """Seconds left until the deadline.
 
     Raises:
         TimeoutException: no time is left.

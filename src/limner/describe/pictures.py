@@ -1,4 +1,5 @@
-"""Captions of the pictures of a library, a sentence and keywords each, by a vision model of the user's.
+"""Captions the pictures of a library, with a sentence and keywords each, by a vision model that the user
+runs.
 
 Captions are written every few pictures, so that an interrupted run continues where it stopped.
 """
@@ -42,7 +43,7 @@ class DescribeReport(Record):
         model: name of the model.
         described: number of pictures that were described.
         already: number of pictures that the model had described before.
-        worded: number of pictures left out because they have captions in their files or by the user.
+        worded: number of pictures left out because their files or the user already give them captions.
         left: number of pictures still to be described.
         failed: pictures without a usable answer, by path, with the reason.
         seconds: wall time.
@@ -72,7 +73,7 @@ class DescribeReport(Record):
             f" there, {len(self.failed):,} failed{rest}); {self.seconds:.1f} s"
         ]
         if self.worded:
-            lines.append(f"left out, with words of their own: {counted(self.worded, 'picture')}")
+            lines.append(f"left out because they have captions: {counted(self.worded, 'picture')}")
         lines += [f"failed: {one.path}: {one.reason}" for one in self.failed[:listed]]
         if len(self.failed) > listed:
             lines.append(f"failed: and {len(self.failed) - listed:,} more")
@@ -90,8 +91,8 @@ def describe_pictures(
 ) -> DescribeReport:
     """Caption the pictures of a library with a model, and store the captions in the library.
 
-    Pictures that the same model has described are left out, and those that the user wrote about. The words
-    of another model are replaced.
+    Pictures that this model has already described, or for which the user wrote captions, are left out.
+    Captions by another model are replaced.
 
     Args:
         library: an indexed library with a space of captions.
@@ -145,7 +146,7 @@ class _Describing:
         return sorted(found)
 
     def describe(self, todo: list[str], due: int) -> DescribeReport:
-        """Describe pictures, of `due` that are to be described in all."""
+        """Describe some pictures; `due` is the total number to describe."""
         self.progress.stage("pictures described", len(todo))
         stopped, interrupted = "", False
         try:

@@ -1,4 +1,4 @@
-"""Descriptions of a picture for each step of a text, by a language model of the user's.
+"""Describes a fitting picture for each step of a text, by a language model that the user runs.
 
 A second query for the search, in which names are resolved ("Finn" → "a fox"); it is never shown in an export.
 """
@@ -11,7 +11,9 @@ from limner.records import Step, Story
 
 MAX_SENTENCE_CHARS = 400
 BEGINNING_CHARS, AROUND_CHARS = 2_000, 2_000
-"""Numbers of characters that the model gets: of the text's beginning, which has names, and around a step."""
+"""Number of characters that the model is given: from the beginning of the text, which introduces the names,
+and around a step.
+"""
 STEP_CHARS = 4_000
 PROMPT = """\
 Below are parts of a text, and one passage of it. Say what a picture of that passage would show. Answer with \

@@ -16,7 +16,9 @@ Float64Array = NDArray[np.float64]
 BLANK = -1
 """Column of a step that shows no picture."""
 _BIDS = 5
-"""Average number of bids per step before augmenting paths assign the rest; more cost more than they save."""
+"""Average number of bids per step before augmenting paths assign the rest; more bids take longer than they
+save.
+"""
 
 
 def assign(
@@ -26,12 +28,13 @@ def assign(
     *,
     allow_repeats: bool = False,
 ) -> IntArray:
-    """Choose a candidate for every step with the largest sum of worth, using each group at most once.
+    """Choose a candidate for every step so that the sum of worth is largest and each group is used at most
+    once.
 
-    A step is blank only if it is fixed as blank, or if no candidate is left for it.
+    A step stays blank only if it is fixed as blank or no candidate is left for it.
 
     Args:
-        worth: (S, K) worth of the candidates, at least 0; −inf for those that a step may not show.
+        worth: (S, K) value of showing each candidate, at least 0; −inf for those that the step may not show.
         groups: (S, K) near-duplicate group of each candidate, from 0.
         fixed: column that a step shows in any case, by step, or `BLANK` or None. Fixed pictures may repeat,
             but no other step shows their group.
@@ -60,7 +63,7 @@ def assign(
     if allow_repeats or len(np.unique(wanted)) == len(wanted):
         columns[free] = np.where(shown, best, BLANK)
         return columns
-    # Every step may also stay blank, with less worth than any picture.
+    # Every step may also stay blank, which is worth less than any picture.
     values = np.concatenate([open_worth + 2.0, np.ones((len(free), 1))], axis=1)
     names = np.concatenate([groups[free], groups.max() + 1 + np.arange(len(free))[:, None]], axis=1)
     matched = _matching(-values, np.unique(names, return_inverse=True)[1].reshape(names.shape))
@@ -73,7 +76,7 @@ def _matching(costs: Float64Array, names: IntArray) -> IntArray:
 
     Rows first bid for their cheapest names, up to the cost of their second choice. Then shortest augmenting
     paths reassign rows for those whose names are taken, along the cheapest path. The values of rows and names
-    are the dual variables, with which no cell has a reduced cost below 0.
+    are the dual variables; with them, no cell has a negative reduced cost.
 
     Args:
         costs: (S, K) costs, inf for cells that a row may not have; a full assignment must exist.
@@ -109,7 +112,7 @@ def _matching(costs: Float64Array, names: IntArray) -> IntArray:
         while True:
             lengths = length + costs[row] - row_value[row] - name_value[names[row]]
             better = np.flatnonzero(lengths < reached[names[row]])
-            better = better[np.argsort(-lengths[better])]  # the cheapest of one name comes last, and stays
+            better = better[np.argsort(-lengths[better])]  # the cheapest of a name overwrites the others
             found = names[row, better]
             waiting[found] = reached[found] = lengths[better]
             row_before[found], cell_before[found] = row, better
@@ -124,7 +127,7 @@ def _matching(costs: Float64Array, names: IntArray) -> IntArray:
             row_value[owner[one]] += length - reached_at
             name_value[one] -= length - reached_at
         row = -1
-        while row != start:  # the end of the path goes to the row that reached it, which leaves its own
+        while row != start:  # the row that reached a name gets it, and frees its own
             row, cell = int(row_before[name]), int(cell_before[name])
             left = int(names[row, chosen[row]])
             owner[name], chosen[row], name = row, cell, left

@@ -1,4 +1,4 @@
-"""The fitted numbers of the choice of pictures, read from the package.
+"""The fitted constants by which pictures are chosen, stored in the package.
 
 ``benchmarks/fit_choice.py`` fits them.
 """
@@ -27,7 +27,8 @@ class Typical(Record):
 
     Attributes:
         mean, std: mean and standard deviation of the cosines.
-        count: number of pictures that they count as, pooled with those of a library, which may be few.
+        count: number of pictures as which they count when pooled with those of a library, which may have few
+            pictures.
     """
 
     mean: float
@@ -36,7 +37,7 @@ class Typical(Record):
 
 
 class Weights(Record):
-    """A linear form: Σ weight · feature, by the features' names."""
+    """A linear form, Σ weight · feature. Weights and features are matched by name."""
 
     weights: dict[str, float]
 
@@ -50,12 +51,12 @@ class Weights(Record):
 
 
 class Threshold(Record):
-    """Probability from which a picture is shown: the lower of two.
+    """Probability from which a picture is shown: the smaller of `least` and `share` times a mean.
 
     Attributes:
         least: a fixed probability.
-        share: factor of the mean probability of the best pictures of all steps, which is low in some
-            libraries.
+        share: factor of the mean, over the steps, of the best picture's probability; lowers the threshold in
+            libraries where all probabilities are low.
     """
 
     least: float = Field(ge=0, lt=1)
@@ -63,7 +64,8 @@ class Threshold(Record):
 
 
 class Pin(Record):
-    """Evidence of a picture that the user fixed for another: `weight` · ln(floor + (1 − floor) e^q).
+    """Log-odds that a picture fixed by the user adds to another picture: `weight` · ln(floor + (1 − floor)
+    e^q).
 
     q = looks · cosine less its log-mean-exp over the candidates. It is scaled by the doubt of the steps.
     """
@@ -74,22 +76,24 @@ class Pin(Record):
 
 
 class Calibration(Record):
-    """All fitted numbers of the choice.
+    """All fitted constants.
 
     Attributes:
-        schema_version: version of this form.
-        typical: typical cosines by channel; other channels have none.
-        temperature: temperature of the softmax that a channel of pixels was trained with, by channel.
-        spread: trust of such a channel if the cosines' deviation is one temperature; grows with the square.
-        prior: trust of every other channel of pixels.
+        schema_version: version of this file format.
+        typical: typical cosines by channel, for some channels.
+        temperature: temperature of the softmax with which a pixel channel was trained, by channel.
+        spread: trust of such a channel if the standard deviation of the cosines equals the temperature; trust
+            grows with the square of the deviation.
+        prior: trust of every other channel.
         evidence: weights of the features of `limner.match.probabilities.evidence_features`.
         sharpness, none, doubt: parameters of the shares of the steps' candidates, and of the doubt by which
             agreement is scaled.
         agreement: weights of the features of `limner.match.probabilities.agreement_features`.
         chance: weights of the features of `limner.match.probabilities.probability_features`.
-        thresholds: threshold of a blank by value of the option `show`; ``always`` has none.
+        thresholds: probability below which a step stays blank, by value of the option `show`; ``always`` has
+            none.
         pin: evidence of a fixed picture for others.
-        provenance: data that it was fitted on, with the results.
+        provenance: data on which the constants were fitted, with the results.
     """
 
     schema_version: Literal[2] = 2
@@ -108,9 +112,10 @@ class Calibration(Record):
     provenance: dict[str, str]
 
     def trust(self, channel: str, std: Float64Array) -> Float64Array:
-        """Number of deviations (N,) by which right pictures stand out in a channel of pixels.
+        """Number of standard deviations (N,) by which right pictures stand out in a channel.
 
-        It follows from the spread: an encoder that recognises the pictures gives different cosines.
+        It follows from the spread of the cosines: an encoder that recognises what the pictures show gives
+        them different cosines.
 
         Args:
             channel: name of the channel.
@@ -155,7 +160,7 @@ def parse(text: str) -> Calibration:
     """Parse a calibration from JSON.
 
     Raises:
-        DataError: the text is no calibration.
+        DataError: the text is not a valid calibration.
     """
     try:
         return Calibration.model_validate_json(text)

@@ -1,7 +1,7 @@
 """Candidates for the steps of a text, with their similarity in each channel.
 
-A step is read in two ways: sentence by sentence, with equal weights of the mean and of the best sentence, and
-with the title of the text before it, which identifies the book.
+A step is compared in two ways: sentence by sentence, where the mean and the best sentence count equally, and
+after the title of its text, which tells from which book the step is.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ TITLED = ("captions", "multilingual")
 RELATION = "relation"
 """Channel of a relation, which re-ranks candidates but retrieves none."""
 SHY = 0.5
-"""Number added to the expected pictures in the mean of agreement, so that little evidence counts little."""
+"""Number added to the expected number of pictures when agreement is averaged, so that little evidence counts
+little.
+"""
 MANY, FEW, SHARED = 256, 16, 8
-"""Steps whose candidates are compared at once: `MANY` if all candidates together are at most `SHARED` times
-those of a step, else `FEW`."""
+"""Number of steps whose candidates are compared at once: `MANY` if all candidates together are at most
+`SHARED` times the candidates of one step, else `FEW`.
+"""
 
 
 @dataclass(frozen=True)
@@ -43,10 +46,10 @@ class QueryTexts:
 
     Attributes:
         parts: the sentences of each step; the step itself if it is one sentence.
-        titled: each step after the title of its text; empty without a title.
-        languages: ISO 639 code of each step; None means that all can be read.
-        written: each step as its author wrote it, for a channel that reads all steps as one story, as in its
-            training; if empty, the parts are used.
+        titled: each step with the title of its text before it; empty without a title, or with a single step.
+        languages: ISO 639 code of each step; None if every channel can read all steps.
+        written: each step as its author wrote it, for a channel that reads all steps together as one story;
+            if empty, the parts are used.
     """
 
     parts: Sequence[Sequence[str]]
@@ -62,7 +65,7 @@ class QueryTexts:
         languages: Sequence[str] | None = None,
         written: Sequence[str] = (),
     ) -> QueryTexts:
-        """Split steps, with the names of their cast replaced, into the texts that are compared."""
+        """Split the steps, in which names have been replaced, into the texts to compare."""
         titled = [f"{title}: {text}" for text in spelled] if title and len(spelled) > 1 else []
         return cls([sentences(text) or [text] for text in spelled], titled, languages, written or spelled)
 
@@ -138,12 +141,12 @@ class ChannelSimilarity:
     """Similarity of the candidates in a channel, (S, K) each.
 
     Attributes:
-        present: mask of pictures that have the channel, for steps that it can read.
+        present: mask; True where the picture has the channel and the channel can read the step.
         cosine: mean of the cosines of the whole step and of its best sentence; 0 if not present, like all
             below.
         z: the cosine standardised over all pictures of the library, for this step.
-        titled: increase of z with the title.
-        trust: number of deviations by which right pictures stand out in the channel.
+        titled: increase of z when the step is encoded with the title.
+        trust: number of standard deviations by which right pictures stand out in the channel.
     """
 
     present: BoolArray
@@ -159,7 +162,7 @@ class ChannelSimilarity:
 
     @property
     def arrays(self) -> tuple[BoolArray, Float64Array, Float64Array, Float64Array, Float64Array]:
-        """All of them, in order."""
+        """All fields, in the order of the constructor."""
         return self.present, self.cosine, self.z, self.titled, self.trust
 
     def filled(self, other: ChannelSimilarity) -> ChannelSimilarity:
@@ -213,7 +216,7 @@ def pool_of(
     barred: BoolArray,
     known: Pool | None = None,
 ) -> Pool:
-    """Retrieve each step's candidates: the nearest in every channel, and some that all steps share.
+    """Retrieve each step's candidates: the nearest pictures in every channel, and some that all steps share.
 
     Args:
         index: index of the pictures.
@@ -222,12 +225,12 @@ def pool_of(
         count: number of nearest pictures in each channel.
         extra: gallery rows that are candidates of every step.
         barred: (M,) True for pictures that must not be shown.
-        known: for the same but `extra`; what it found and compared is taken from it.
+        known: earlier candidates for the same arguments except `extra`; their similarities are reused.
     Raises:
         NumericsError: a cosine is not finite.
     """
     steps, pictures = np.arange(len(asked[0].whole))[:, None], max(len(index.gallery), 1)
-    # A cell is a step and a picture: step · M + row.
+    # A cell is a pair of step and picture: step · M + row.
     if known is not None:
         found = (steps * pictures + known.rows[known.items])[known.found]
     else:
@@ -248,7 +251,7 @@ def pool_of(
     place = step, np.arange(len(cells)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     items = np.zeros((len(steps), max(lengths.tolist(), default=0)), dtype=np.int64)
     there, met = np.zeros(items.shape, dtype=bool), np.zeros(items.shape, dtype=bool)
-    # Where the cells lie in arrays of one dimension, which are indexed several times as fast.
+    # Positions of the cells in flattened arrays, which are indexed several times as fast.
     flat = step * items.shape[1] + place[1]
     items.reshape(-1)[flat], there.reshape(-1)[flat] = (np.cumsum(listed) - 1)[row], True
     met.reshape(-1)[flat[np.searchsorted(cells, found)]] = True
@@ -276,8 +279,8 @@ def pool_of(
 
 
 def _sorted(parts: Sequence[IntArray]) -> IntArray:
-    """Numbers of some lists, each once; `np.unique` takes ten times as long for so many."""
-    every = np.sort(np.concatenate(parts), kind="stable")  # which merges parts that are sorted
+    """Sorted unique numbers of several lists; `np.unique` takes ten times as long for so many."""
+    every = np.sort(np.concatenate(parts), kind="stable")  # a stable sort merges sorted parts
     return every[np.flatnonzero(np.diff(every, prepend=-1))]
 
 
@@ -290,7 +293,9 @@ def _compared(  # noqa: PLR0917
     there: BoolArray,
     cells: tuple[IntArray, ...] | None = None,
 ) -> ChannelSimilarity:
-    """A channel's cosines with the candidates of every step; with cells, steps and columns, only these."""
+    """A channel's similarity to the candidates of every step, or only in some cells, given by steps and
+    columns.
+    """
     space = index.gallery.space(asked.space)
     vectors = space.vectors(rows)
     if cells is not None:
@@ -323,7 +328,7 @@ def _compared(  # noqa: PLR0917
 
 
 def _standard(values: Float64Array, mean: Float64Array, std: Float64Array) -> Float64Array:
-    """Cosines (S, K) in deviations from the mean of their step; 0 without any spread."""
+    """Cosines (S, K) as standard scores of their step; 0 if the standard deviation is 0."""
     spread = std[:, None]
     return np.divide(values - mean[:, None], spread, out=np.zeros_like(values), where=spread > 0)
 
@@ -359,19 +364,20 @@ class ExpectedSimilarity:
 
     @cached_property
     def _exact(self) -> Float64Array:
-        """(C, D) the vectors in the precision in which they are added."""
+        """(C, D) vectors in float64, the precision of the sums."""
         return self._vectors.astype(np.float64)
 
     def over(self, pool: Pool) -> ExpectedSimilarity:
-        """The same for other steps, or other candidates of each, if the pictures are the same in all."""
+        """The same for another pool of the same pictures."""
         found = copy(self)
         found._pool = pool
         return found
 
     def of(self, shares: Float64Array) -> Float64Array:
-        """Compute a (S, K) from the shares p (S, K), 0 for empty cells; 0 for pictures without a vector.
+        """Compute a (S, K) from the shares p (S, K), which are 0 in empty cells; a is 0 there and for
+        pictures without a vector.
 
-        Several steps are computed together, as a few products over all pictures that they consider.
+        Several steps are computed together, with a few products over all their candidates.
         """
         pool, usable, inverse = self._pool, self._usable, self._inverse
         few = len(pool.rows) <= SHARED * pool.items.shape[1]
@@ -386,7 +392,7 @@ class ExpectedSimilarity:
             steps = slice(first, first + together)
             listed = np.zeros(len(pool.rows), dtype=bool)
             listed[pool.items[steps]] = True
-            numbers = np.flatnonzero(listed)  # (N,) of those that the B steps consider
+            numbers = np.flatnonzero(listed)  # (N,) candidates of these B steps
             every = len(numbers) == len(listed)
             place = pool.items[steps] if every else (np.cumsum(listed) - 1)[pool.items[steps]]  # (B, K)
             near, scale = vectors if few and every else vectors[numbers].astype(np.float64), inverse[numbers]
@@ -409,12 +415,13 @@ class ExpectedSimilarity:
         return found * pool.there
 
     def _copied(self, known: Float64Array, p: Float64Array, numbers: IntArray) -> Float64Array:
-        """(B, N) what near-duplicates of some pictures, and these themselves, would add for B steps.
+        """(B, N) part of the sum that is due to the pictures themselves and their near-duplicates, for B
+        steps.
 
         Args:
-            known: (C,) shares of all steps.
-            p: (B, N) those of the steps themselves.
-            numbers: (N,) of the pictures.
+            known: (C,) shares of the candidates, summed over all steps.
+            p: (B, N) shares within the B steps themselves.
+            numbers: (N,) candidate numbers of the pictures.
         """
         everyone = len(known)
         weights = np.broadcast_to(known, (len(p), everyone)).copy()
@@ -428,7 +435,9 @@ class ExpectedSimilarity:
 
 
 def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-    """All ordered pairs of candidates of one near-duplicate group, first each with itself; their cosines."""
+    """All ordered pairs of candidates within near-duplicate groups, first each candidate with itself, and
+    their cosines.
+    """
     order = np.argsort(groups, kind="stable")
     bounds = np.flatnonzero(np.diff(groups[order], prepend=-1, append=-1))
     several = np.flatnonzero(np.diff(bounds) > 1)
@@ -439,6 +448,7 @@ def _copies(groups: IntArray, vectors: FloatArray) -> tuple[IntArray, IntArray, 
         left, right = np.repeat(own, len(own)), np.tile(own, len(own))
         one.append(left[left != right])
         other.append(right[left != right])
-        # one product: the vectors of all pairs would take gigabytes for a burst of some thousand pictures
+        # one matrix product: the vectors of all pairs would take gigabytes for a burst of some thousand
+        # pictures
         near.append((vectors[own] @ vectors[own].T).ravel()[left != right])
     return np.concatenate(one), np.concatenate(other), np.concatenate(near)

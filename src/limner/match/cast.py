@@ -1,7 +1,7 @@
-"""Coreference by rules: names the protagonist in every step that only has "she" or "it".
+"""Rule-based coreference: adds the protagonist to steps that do not name it, such as those with only "she".
 
-A caption has "a fox ties a kite" where the story has "he knotted the line to it". So the protagonist is added
-to a step that names nobody. The rules are for English.
+A caption says "a fox ties a kite" where the story says "he knotted the line to it". The rules are for
+English.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ _BEINGS = """
     worm zebra
     """
 BEINGS = frozenset(_BEINGS.split())
-"""Beings that a picture can show, in the singular."""
+"""People and animals that a picture can show, in the singular."""
 PLURALS = {
     "men": "man", "women": "woman", "children": "child", "mice": "mouse", "geese": "goose", "oxen": "ox",
     "wolves": "wolf", "people": "person", "calves": "calf", "wives": "wife", "thieves": "thief",
     "policemen": "policeman", "fishermen": "fisherman", "lads": "boy", "guys": "man",
     "fish": "fish", "sheep": "sheep", "deer": "deer",
 }  # fmt: skip
-"""Beings by irregular plural."""
+"""Irregular plurals, with their singular."""
 EVERYDAY = {
     "mum": "mother", "mom": "mother", "mummy": "mother", "dad": "father", "daddy": "father",
     "gran": "grandmother", "granny": "grandmother", "kitty": "cat", "doggy": "dog", "guy": "man",
 }  # fmt: skip
-"""Beings by other names for them."""
+"""Colloquial names, with the standard one."""
 RELATIONS = frozenset(
     (
         "baby", "cousin", "friend", "kid", "neighbour", "neighbor", "person", "pupil", "runner", "student",
@@ -84,7 +84,7 @@ class Cast:
 
     Attributes:
         protagonist: kind of being that the text is about, such as "fox"; "" without one.
-        kinds: kind of being by name in lower case, if the text states it.
+        kinds: kind of being, such as "fox", by proper name in lower case, as far as the text states it.
     """
 
     protagonist: str = ""
@@ -93,8 +93,8 @@ class Cast:
     def spelled(self, text: str) -> str:
         """Replace names by "the" and their kind, and add the protagonist.
 
-        A step that does not name the protagonist gets it as a prefix, unless it is about somebody else: it
-        names another being, and has neither "he" nor "she".
+        A step that does not name the protagonist gets it as a prefix, unless the step is about somebody else,
+        that is, names another being and has no personal pronoun.
 
         >>> Cast("fox", {"finn": "fox"}).spelled("Finn slept.")
         'the fox slept.'
@@ -133,7 +133,7 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         if said[name]:
             kinds[name] = said[name].most_common(1)[0][0]
         elif name in BEINGS | EVERYDAY.keys() and (own := _kind(name)) is not None:
-            kinds[name] = own  # not in the plural: "Children" begins many sentences
+            kinds[name] = own  # not plurals: "Children" begins many sentences
     in_title = [kinds[word] for word in _names(title) if word in kinds]
     steps_of = Counter(
         kind
@@ -145,7 +145,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         return Cast(in_title[0], kinds)
     if count >= 2:
         return Cast(best, kinds)
-    # Otherwise the being that recurs as "the X" while others are rare; with a name, once is enough.
+    # Otherwise the being that recurs as "the X" while others are rare; if the text has a proper name, once is
+    # enough.
     definite: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for text in texts:
@@ -154,8 +155,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     if definite:
         best, count = max(definite.items(), key=lambda one: (one[1], every[one[0]]))
         rest = max((n for kind, n in every.items() if kind != best), default=0)
-        # An English word at the start of a sentence, often an imperative ("Cut"), is no name; nor is a
-        # name that occurs once, in a text without "he" or "she".
+        # An English word at the start of a sentence, often an imperative ("Cut"), does not count as a name,
+        # nor does a name that occurs once in a text without personal pronouns.
         often = Counter(word for text in texts for word in set(_names(text)))
         spoken_of = any(map(_PRONOUN.search, texts))
         named = any(name not in english_words() and (spoken_of or often[name] > 1) for name in names)
@@ -191,10 +192,11 @@ def beings(text: str) -> list[str]:
 
 
 def names_of(texts: Sequence[str]) -> list[str]:
-    """Find names: words that are always capitalised inside sentences, in lower case.
+    """Find proper names, in lower case: words that are always capitalised inside sentences.
 
-    A word that only begins sentences is a name if it is no English word, or if it begins several and is a
-    being: otherwise "Cut" would be a person in a recipe, and "Cut the chicken" would state its kind.
+    A word that occurs only at the start of sentences is a name if it is not an English word, or if it starts
+    several and is a being. Otherwise "Cut" would be a person in a recipe, and "Cut the chicken" would state
+    its kind.
     """
     capital: Counter[str] = Counter()
     inner: Counter[str] = Counter()
@@ -220,7 +222,7 @@ def names_of(texts: Sequence[str]) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Sentences of a step that can be read on their own; empty if it has only one."""
+    """Sentences of a step with at least three words; empty unless there are several."""
     found = [one for one in split_sentences(text) if len(_words(one)) > 2]
     return found if len(found) > 1 else []
 

@@ -46,17 +46,17 @@ if TYPE_CHECKING:
 AUTO = "auto"
 DEFAULT = SHIPPED[0]
 DEFAULT_BACKBONE = "resnet50"
-# channels, each a space of a library, the best first; captions and class names are both sentences
+# channels, best first, each with a space of the library; captions and class names are both sentences
 CHANNELS = ("captions", "multilingual", "ocr", "clip", "base", "labels")
 # Spaces that can compare two pictures, the best first. If most pictures have captions, these tell
 # more about their story than their looks.
 PAIR_SPACES = ("captions", "looks", "visual", "clip", "colour")
 WORDED = ("captions",)
-"""Those that encode captions, not pixels."""
+"""Spaces that encode captions, not pixels."""
 
 
 def weights_by_name(words: Sequence[str]) -> dict[str, Path]:
-    """Parse ``NAME=FILE`` and bare folders; a bare folder or file is for all names, under "".
+    """Parse ``NAME=FILE`` and bare paths; a path without a name applies to all encoders, and has the key "".
 
     Raises:
         ConfigError: the encoder is unknown, or its weights come with limner.
@@ -96,7 +96,7 @@ def picture_encoders(
         precision: precision of backbones; None for that of the library's vectors, or else bfloat16, or
             float32 on CPUs that are slow in bfloat16.
         engine: engine that runs backbones on a CPU.
-        device: device, see `limner.devices.device_of`; runs are on theirs already.
+        device: device, see `limner.devices.device_of`; runs are already on their own device.
         sentences: encoder of class names.
         runs: trained runs whose image encoders are applied too; they come last.
     Raises:
@@ -112,7 +112,7 @@ def picture_encoders(
                 "--encoder: auto cannot be combined with others; name the encoders or leave the option out"
             )
         chosen = _automatic(places, made)
-    # the runs first, so that their errors are raised before other encoders are loaded
+    # runs first, so that their errors are raised before other encoders are loaded
     trained: list[ImageEncoder] = [run.encoder(places) for run in runs]
     opened: list[ImageEncoder] = []
     for name in chosen:
@@ -136,7 +136,9 @@ def picture_encoders(
 def _as_made(
     load: Callable[..., ImageEncoder], made: Mapping[str, SpaceInfo], device: str, *, by_torch: bool
 ) -> ImageEncoder:
-    """Open an encoder in the precision of the library's vectors if it made them, or else the default one."""
+    """Open an encoder in the precision of the library's vectors if it made them, otherwise in the default
+    precision.
+    """
     usual = load(precision="bfloat16")
     held = [made[space] for space in usual.spaces if space in made] if made else []
     theirs = {one.fingerprint for one in held if one.encoder == usual.name}
@@ -152,7 +154,9 @@ def _as_made(
 
 
 def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[str]:
-    """Encoders named by their weights, or else the default ones of a library with these spaces."""
+    """Names of the encoders for which weights are given, otherwise the default ones of a library with these
+    spaces.
+    """
     named = [name for name in places if name]
     if named:
         return named[:1]
@@ -364,7 +368,9 @@ def _opened(
     engine: Engine,
     device: str,
 ) -> list[ImageEncoder]:
-    """Open encoders like `picture_encoders`, in a worker of a cluster, from plain values."""
+    """Open image encoders as `picture_encoders` does, from plain values that can be sent to a worker of a
+    cluster.
+    """
     runs: list[TrainedRun] = []
     if (model, metric) != (None, None):
         from limner.encoders.trained import trained_runs
@@ -409,7 +415,7 @@ def channels_of(
         if name not in spaces:
             there = ", ".join(channel for channel in CHANNELS if channel in spaces) or "none"
             raise DataError(
-                f"{library.place}: no vectors for channel {name!r} (there: {there});"
+                f"{library.place}: no vectors for channel {name!r} (available: {there});"
                 " index with an encoder for it"
             )
     held = library.vectors()

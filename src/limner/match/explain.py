@@ -1,4 +1,4 @@
-"""Explanation of each step of a storyboard, in numbers and in one sentence, and advice where little fits."""
+"""Explains each step of a storyboard, in numbers and in one sentence, and gives advice if little fits."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 
 STANDS_OUT = 1.5
-"""Standard deviations above the library's pictures from which a channel is named as a reason."""
+"""Standard score, among the library's pictures, from which a channel is named as a reason."""
 
 NOTICEABLE = 0.3
 """Log-odds from which agreement is mentioned."""
 
 EQUAL, MUCH = 0.2, 3.0
-"""Limits of the gap in log-odds: below the first, two pictures are about equal; from the second, far apart.
+"""Limits of a difference in log-odds: below the first, two pictures are about equal; from the second, far
+apart.
 """
 
 CREDIBLE = 0.05
@@ -66,7 +67,7 @@ class Considered:
 
     Attributes:
         texts: S texts as written.
-        worded: (S,) whether a step has text to compare, not only symbols.
+        worded: (S,) whether a step has words to compare, not only symbols.
         cast: the protagonist and the named beings.
         ids: M picture ids of the gallery.
         pool: the candidates.
@@ -76,10 +77,10 @@ class Considered:
         columns: (S,) chosen columns or `BLANK`.
         chance: (S, K) probability that candidates fit; None without a calibration.
         limit: probability below which a step was left blank.
-        ruled_out: (S,) whether a banned picture might have fitted.
+        ruled_out: (S,) whether a banned picture could have fitted.
         pinned: steps that the user fixed.
         given: steps whose picture is in the text itself.
-        held: steps that were kept and not chosen this time.
+        held: steps that keep an earlier picture, so that nothing was chosen for them.
         allow_repeats: whether runners-up may be used elsewhere.
         runners_up: maximum number of runners-up.
         written: function from ids to the text in those pictures that show any.
@@ -217,7 +218,7 @@ def _candidate(
 
 
 def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Captions and reliable labels, if a channel compared them; otherwise they are not a reason."""
+    """Captions and reliable class labels, as far as a channel compared them; others cannot be the reason."""
     if not WORDED & set(channels):
         return [], []
     labels = [name for name, probability in picture.labels if probability >= CREDIBLE]
@@ -232,7 +233,7 @@ def _why(  # noqa: PLR0917
     gap: float | None,
     shown: Mapping[str, str],
 ) -> str:
-    """Sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
+    """A sentence such as: Caption word “kite” matches; it goes with the pictures of the other steps."""
     found = _words_of(chosen.picture, chosen.channels)
     in_captions, in_labels = (matched(board.texts[s], words) for words in found)
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
@@ -244,7 +245,7 @@ def _why(  # noqa: PLR0917
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
         if strongest is None:
-            parts.append("nothing is known of it")
+            parts.append("nothing is known about it")
         elif chosen.channels[strongest] >= STANDS_OUT:
             parts.append(PLAIN.get(strongest, "what it shows comes closest"))
         else:
@@ -278,8 +279,8 @@ def _quoted(found: tuple[str, ...]) -> str:
 
 
 def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
-    """Reason for a blank: no words, all fitting pictures ruled out, nothing fits, or all that fits is shown
-    elsewhere.
+    """Reason for a blank: the step has no words, the user banned all fitting pictures, nothing fits, or
+    everything that fits is shown at other steps.
     """
     if not board.worded[s]:
         return "no words", "This step has no words to choose a picture by, only symbols."
@@ -307,7 +308,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
 UNANSWERED = ("nothing fits", "all used")
 """Reasons for a blank that more captions, encoders or pictures could remove."""
 SETTLED = ("asked for", "no words")
-"""Reasons for a blank that no other picture would change."""
+"""Reasons for a blank that more pictures would not change."""
 
 
 def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
@@ -341,5 +342,5 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
     helps.append("more pictures on the subject of the text")
     return (
         f"Few pictures fit: of {counted(len(free), 'step')}, {' and '.join(counts)}. What would help:"
-        f" {', '.join(helps)}, or a picture that you fix at a step (a pin), which the other steps follow."
+        f" {', '.join(helps)}, or pinning a picture to a step, which also guides the other steps."
     )

@@ -20,10 +20,11 @@ class GivenPictures:
     """Pictures that a text already shows.
 
     Attributes:
-        inside: id of a picture of the library, by index of the step.
-        outside: picture that is not in the library, by index of the step.
-        notes: pictures that are named but cannot be shown, one line each.
-        story: the text; its pictures that cannot be shown have the reason.
+        inside: id of the picture if it is in the library, by index of the step.
+        outside: record of the picture if it is not in the library, by index of the step.
+        notes: pictures that the text names but that cannot be shown, and further pictures of a step, one line
+            each.
+        story: the text, in which pictures that cannot be shown have the reason.
     """
 
     inside: dict[int, str] = field(default_factory=dict)
@@ -77,7 +78,9 @@ def _looked_at(step: Step) -> tuple[list[Picture], Step]:
 
 
 def _picture_from(path: Path, alt: str) -> Picture:
-    """Record of a file that is not in the library; words of the text precede its metadata."""
+    """Record of a file that is not in the library; captions from the text come before those from its
+    metadata.
+    """
     raw = os.fsencode(path)
     file = read_file(raw)
     decoded = decode(file.data, suffix=path.suffix.lower())

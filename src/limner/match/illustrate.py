@@ -1,4 +1,4 @@
-"""Computation of a storyboard: encodes the steps, scores the pictures, assigns and explains.
+"""Computes a storyboard: encodes the steps, scores the pictures, assigns them and explains the choice.
 
 Pictures that the text already shows and the user's pins are fixed; a step for which nothing fits stays blank.
 It writes no files and draws no pages.
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 CANDIDATES = 200
 """Default number of candidates per step and channel."""
 SPACES = {"captions": "captions", "looks": "looks"}
-"""Gallery space by way of comparing two pictures."""
+"""Gallery space in which two pictures are compared, by kind of comparison."""
 Pictures = Callable[[Sequence[str]], list[Picture]]
 
 
@@ -129,24 +129,24 @@ class BoardScores:
         calibration: the calibration.
         calibrated: see `score_board`.
         options: options, of which pins, bans and candidates count here.
-        given: picture that the text shows, by index of the step, from 0.
+        given: id of the picture that the text itself shows, by index of the step, from 0.
         wanted: fixed picture, or None for a blank, by index of the step, from 0.
         fixed: column of the fixed picture, or `BLANK`, by index of the step, from 0.
-        staying: steps that are kept without being fixed.
+        staying: steps that keep their picture without being fixed by the user.
         asked: the steps as encoded by the channels.
         looks: space of visual similarity; None without one.
         nearby: gallery rows that are visually most similar to fixed pictures.
-        beside: these and the shown pictures, which are candidates of every step.
+        beside: `nearby` and the pictures already shown, which are candidates of every step.
         banned: gallery rows of banned pictures.
         guides: gallery rows of fixed pictures that influence others.
         pool: the candidates.
         own: (S, K) evidence; −inf where a picture cannot be shown.
         found: (S, K) evidence of pictures that were retrieved for the step itself.
-        could: (S, K) the same without the bans.
+        could: (S, K) the same, but banned pictures have their evidence too.
         freely: (S, K) log-odds with agreement, as if nothing were fixed.
         alone: (S, K) probabilities from `freely`.
         odds: (S, K) log-odds with agreement and fixed pictures.
-        likes: similarities of pictures.
+        likes: similarity of candidates to the pictures expected at other steps, by space.
     """
 
     story: Story
@@ -176,7 +176,7 @@ class BoardScores:
     likes: Mapping[str, ExpectedSimilarity]
 
     def answers(self, words: QueryTexts, options: BoardOptions) -> bool:
-        """Whether these candidates are valid for given words and options, regardless of fixed pictures."""
+        """Whether these candidates can be reused for given texts and options; fixed pictures may differ."""
         same = self.options.bans == options.bans and self.options.candidates == options.candidates
         return self.words is words and same
 
@@ -191,7 +191,8 @@ class BoardScores:
     ) -> bool:
         """Whether the candidates of a step can be computed from this, with all other steps unchanged.
 
-        The picture of the step itself is one more candidate for the others, which have enough.
+        The picture of the step itself is only one more candidate for the other steps, which have enough
+        others.
         """
         pins = {one: picture for one, picture in self.wanted.items() if one != step}
         return (
@@ -338,7 +339,7 @@ def score_board(
 def _resemblances(
     pool: Pool, spaces: Mapping[str, str], known: BoardScores | None
 ) -> dict[str, ExpectedSimilarity]:
-    """Similarities of the candidates by space, reused from earlier scores if the pictures are the same."""
+    """Similarities of the candidates by space, reused from earlier scores if the gallery is the same."""
     same = known is not None and known.pool.gallery is pool.gallery and known.looks == spaces.get("looks")
     if known is not None and same and known.likes and np.array_equal(known.pool.rows, pool.rows):
         return {name: one.over(pool) for name, one in known.likes.items()}
@@ -353,7 +354,7 @@ def choose_pictures(
     written: Written = no_words,
     as_it_is: Mapping[int, BoardStep] | None = None,
 ) -> Board:
-    """Choose a picture for every step by the scores, with reasons.
+    """Choose a picture for every step by its scores, and explain the choice.
 
     Args:
         scored: scores of the pictures.
@@ -466,7 +467,7 @@ def _of_step(
         *scored.nearby,
         *scored.banned.tolist(),
     }:
-        # the step's own picture is not a candidate only for being shown
+        # the step's own picture must have been retrieved to be a candidate; being shown is not enough
         there[0, column] = pool.found[step, column]
     beside = shown.union(scored.nearby)
     odds = scored.odds if beside or len(scored.banned) else scored.freely
@@ -516,7 +517,7 @@ def _of_step(
 
 
 def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
-    """Part of a pool: some steps, without some candidates."""
+    """A pool with some of the steps, and without some of the candidates."""
 
     def of(one: ChannelSimilarity) -> ChannelSimilarity:
         present = one.present[cells] & there
@@ -529,7 +530,7 @@ def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
 
 
 def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Log-odds (S, K) with fixed pictures, the part that these add, and probabilities."""
+    """(S, K) each: log-odds with the fixed pictures, the part that these add, and probabilities."""
     pool, calibration = scored.pool, scored.calibration
     # trained runs are not calibrated: their steps count as uncertain
     doubted = doubt(pool, scored.found, calibration, fixed) if scored.calibrated else 1.0
@@ -544,7 +545,7 @@ def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, F
 def _staying(
     words: QueryTexts, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
 ) -> dict[int, str | None]:
-    """Steps to keep: those of the caller, and blanks at steps without words."""
+    """Steps to keep: those that the caller holds, and blanks at steps without words."""
     blank = dict.fromkeys(np.flatnonzero(~words.worded).tolist())
     staying = {**{step: None for step in blank if step not in given}, **held}
     return {step: one for step, one in staying.items() if step not in options.pins}
@@ -553,9 +554,9 @@ def _staying(
 def _assigned(
     worth: Float64Array, fits: BoolArray, groups: IntArray, fixed: Mapping[int, int], *, allow_repeats: bool
 ) -> IntArray:
-    """Assign pictures, without those that do not fit well enough.
+    """Assign pictures, and leave out those that do not fit well enough.
 
-    Steps left without a picture choose again from the fitting pictures that remain.
+    Steps that lose their picture are assigned again, among the remaining pictures that fit well enough.
     """
     chosen = assign(worth, groups, fixed, allow_repeats=allow_repeats)
     kept = {
@@ -585,7 +586,9 @@ def _among(
     wanted: Mapping[int, str | None],
     compared: str,
 ) -> Index:
-    """Index to choose from: all pictures, or candidates by words and by similarity to fixed ones."""
+    """Index to choose from: all pictures, or in a large library those that are similar to the texts or to
+    fixed pictures.
+    """
     fixed = sorted({one for one in wanted.values() if one is not None})
     like = SimilarityQuery(fixed, compared, COSINE, options.candidates) if fixed else None
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
@@ -609,7 +612,8 @@ def most_similar_rows(
 
 
 def pin_odds(pool: Pool, guides: Sequence[int], space: str | None, pin: Pin) -> Float64Array:
-    """Log-odds (S, K) that the user's fixed pictures add to each candidate, if all steps are in doubt.
+    """Log-odds (S, K) that the user's fixed pictures add to each candidate, before scaling by the doubt of
+    the steps.
 
     weight · ln(floor + (1 − floor) e^q), q = looks · cosine less its log-mean-exp over the candidates of the
     step; the mean over several fixed pictures.

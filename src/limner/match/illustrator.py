@@ -1,7 +1,7 @@
-"""An open library, prepared to illustrate any number of texts: for commands, studio and Python.
+"""An open library, ready to illustrate any number of texts; used by the commands, the studio and Python.
 
-Everything that does not depend on a text is loaded once: settings, records, vectors and moments, encoders,
-the calibration, a trained run. `limner.match.illustrate` makes the decisions.
+Everything that does not depend on a text is loaded once: settings, records, vectors and their moments,
+encoders, the calibration, a trained run. `limner.match.illustrate` chooses the pictures.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ LOOKS = ("looks", "visual", "clip", "colour")
 LIKENESS = Evidence(slope=0.0, z_slope=1.0, offset=0.0)
 READING, CHOOSING = "text", "choosing"
 TEXTS_KEPT = 2
-"""Numbers of cached texts, and of storyboards with cached scores."""
+"""Number of cached texts, and of storyboards whose scores are cached."""
 CONSIDERED = 50
-"""Least number of pictures that a search scores in each channel."""
-WEIGHED = 1000
-"""The same, with added or excluded words."""
+"""Minimum number of pictures that a search scores per channel."""
+RERANKED = 1000
+"""The same for a search with wanted or unwanted words in addition."""
 READ_WHOLE = 200_000
-"""Number of pictures that meet conditions up to which all are compared, in libraries of any size."""
-OUTSIDE = "The text shows this picture itself; it is not in the library and guides no other."
+"""Up to this many pictures that meet the conditions, all are compared, however large the library is."""
+OUTSIDE = "The text shows this picture itself. It is not in the library and does not influence other steps."
 Value = TypeVar("Value")
 
 
@@ -80,8 +80,9 @@ class Matches(list[Candidate]):
     """Result of a search, best first.
 
     Attributes:
-        searched: number of searched pictures: those that meet the conditions.
-        below: number of the best that are left out because their probability is below `min_probability`.
+        searched: number of pictures that were searched, namely those that meet the conditions.
+        below: number of the best pictures that were left out because their probability is below
+            `min_probability`.
     """
 
     def __init__(self, found: Sequence[Candidate] = (), *, searched: int, below: int = 0) -> None:
@@ -90,7 +91,7 @@ class Matches(list[Candidate]):
         self.searched, self.below = searched, below
 
     def notes(self) -> list[str]:
-        """Remarks on the result, a line each."""
+        """Notes on the result, one line each."""
         lines = []
         if not self.searched:
             lines.append("no picture meets the conditions; search with fewer or wider ones")
@@ -104,7 +105,8 @@ class Matches(list[Candidate]):
 class Illustrator:
     """An open library, prepared for searches; thread-safe.
 
-    It never changes: after indexing, create another one. Vectors and encoders are loaded when first used.
+    It does not see later changes of the library: after indexing, create another one. Vectors and encoders are
+    loaded when they are first used.
 
     Attributes:
         library, model, metric: as given.
@@ -209,7 +211,7 @@ class Illustrator:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Remarks on the library, a line each.
+        """Notes on the library, one line each.
 
         Raises:
             LimnerError: see `index`.
@@ -282,7 +284,7 @@ class Illustrator:
     ) -> Board:
         """Illustrate a story.
 
-        The text is encoded first, in portions, so that other requests can be answered in the meantime.
+        The text is encoded first, in batches, so that other requests can be answered in between.
 
         Args:
             story: the text.
@@ -358,8 +360,8 @@ class Illustrator:
     ) -> list[Candidate]:
         """Candidates of one step, with all others unchanged; best first.
 
-        They are those of `board` with the other steps held. Scores are cached, so that further steps of the
-        same storyboard cost little.
+        They are those of `board` with all other steps held. Scores are cached, so that lists for further
+        steps of the same storyboard are fast.
 
         Args:
             story: the text.
@@ -393,9 +395,9 @@ class Illustrator:
         pinned: bool,
         progress: Progress | None = None,
     ) -> BoardStep:
-        """One step with its picture, with the scores with which it was offered; see `step_candidates`.
+        """One step explained with a given picture, with the scores that `step_candidates` gave it.
 
-        Explaining a known choice costs as much as one list of candidates; nothing else is decided.
+        No other step is changed, and it takes as long as one list of candidates.
 
         Args:
             story: the text.
@@ -409,7 +411,7 @@ class Illustrator:
             LimnerError: see `board`.
         """
         if self.model is not None:
-            raise ConfigError("a trained run weighs all steps together")
+            raise ConfigError("a trained run scores all steps together")
         from limner.match.illustrate import explained_step
 
         with self._scored_for(story, options, shown, step, None, progress, there=shown[step]) as scored:
@@ -452,9 +454,10 @@ class Illustrator:
 
     @contextmanager
     def _computing(self, story: Story | None = None) -> Iterator[None]:
-        """The lock, within which few texts are compared on one core.
+        """Context of the lock; products of few texts run on one core.
 
-        Threads of a small product go on spinning for longer than it takes, and take the cores from others.
+        After a small product, the threads of the linear algebra library keep spinning for longer than the
+        product took, and occupy the cores that other work needs.
         """
         few = story is None or len(story.steps) <= FEW_TEXTS
         with self.lock, one_core_products() if few else nullcontext():
@@ -561,9 +564,9 @@ class Illustrator:
     ) -> Matches:
         """Find pictures by words, best first.
 
-        Unwanted things count against a picture as much as wanted ones count for it: its score is the log-odds
-        of the words minus those of the unwanted things, each against another picture of the library. It is
-        computed for the `WEIGHED` pictures that fit the words best.
+        Unwanted things count as much as wanted ones: a picture's score is the log-odds for the words minus
+        those for the unwanted things, each against another picture of the library. With unwanted things, only
+        the `RERANKED` pictures that fit the words best in each channel are scored.
 
         Args:
             text: the query, one line or a whole text.
@@ -592,7 +595,7 @@ class Illustrator:
         unwanted = self._asked(without, "--without")
         numbers = load()
         with self._computing():
-            count = max(limit, WEIGHED if without else CONSIDERED)
+            count = max(limit, RERANKED if without else CONSIDERED)
             requests = [([one.search()], count if without else limit) for one in asked]
             index, barred, searched = self._among(requests, only, used)
             if not searched:
@@ -655,11 +658,11 @@ class Illustrator:
     ) -> Matches:
         """Find pictures similar to another one, best first, in all spaces that compare pictures.
 
-        A picture's score is the sum of the deviations of its similarities. Words count as much as the
-        picture: id of a picture, which is not in the result, or the result of `look_at`.
-        in which pictures are compared, and d the number of deviations by which a picture fits the words.
-        Candidates are the `WEIGHED` pictures most similar to the given one, and as many for each of the added
-        words.
+        A picture's score is the sum of its standardised similarities to the given picture over the n spaces
+        in which pictures are compared. Words count as much as the picture: n · d is added for each wanted
+        text and subtracted for each unwanted one, where d is the standardised similarity of text and picture.
+        With words, only the `RERANKED` pictures most similar to the given picture, and as many for each
+        wanted text, are scored.
 
         Args:
             picture: id, which is not in the result, or the result of `look_at`.
@@ -677,7 +680,7 @@ class Illustrator:
         wanted, unwanted = self._asked(added, "--with"), self._asked(without, "--without")
         with self._computing():
             looks = self._looks(picture)
-            count = max(limit, WEIGHED) if added or without else limit
+            count = max(limit, RERANKED) if added or without else limit
             requests = [(looks, count), *(([one.search()], count) for some in wanted for one in some)]
             index, barred, searched = self._among(requests, only, used, own)
             inside = index.gallery.rows(own)
@@ -815,7 +818,7 @@ def _scored(
     barred: BoolArray,
     form: Callable[[Pool], Float64Array],
 ) -> Float64Array:
-    """Scores (R,) of pictures for one text by a form of its channels; 0 without any channel.
+    """Scores (R,) of pictures for one text by a function of the channels; 0 for pictures without any channel.
 
     Args:
         index: index with the pictures.
@@ -832,7 +835,9 @@ def _scored(
 
 
 def _deviations(pool: Pool) -> Float64Array:
-    """Mean deviation (S, K) of the captions' and pixels' channels that a picture has."""
+    """Mean (S, K) of the standardised cosines in the caption channel and the pixel channel, as far as a
+    picture has them.
+    """
     parts = [first_of(pool, WORDS), first_of(pool, PIXELS)]
     known = np.sum([one.present for one in parts], axis=0)
     return np.asarray(np.sum([one.z for one in parts], axis=0) / np.maximum(known, 1))
@@ -841,7 +846,8 @@ def _deviations(pool: Pool) -> Float64Array:
 def _encode(channels: Sequence[Channel], readings: QueryTexts, progress: Progress) -> None:
     """Encode a text with all encoders, which cache it.
 
-    All of them encode a batch before the next one, since several share vectors; so the progress is even.
+    Each batch is encoded by all encoders before the next one, because some encoders share vectors; this keeps
+    the progress even.
     """
     portions = [[(one.encoder, part) for part in readings.portions(one)] for one in channels]
     letters = sum(len(text) for own in portions for _, part in own for text in part)

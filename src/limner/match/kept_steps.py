@@ -72,8 +72,8 @@ def kept_steps(
 
     Args:
         before: the earlier storyboard.
-        story: the present text.
-        options: the present pins and bans.
+        story: the current text.
+        options: the current pins and bans.
         shown: pictures that the text shows.
         catalogue: pictures that can be shown.
         again: indices of steps to choose again, from 0.
@@ -93,7 +93,7 @@ def kept_steps(
     if not any(_words(step) in earlier for step in story.steps):
         title = before.story.title.strip() or before.story.id
         notes.append(
-            f"keep: the storyboard is of another text, {title!r}: no step has the words of one of its"
+            f"keep: the storyboard is of another text, {title!r}: no step has the same words as one of its"
         )
     for n, step in enumerate(story.steps):
         same = earlier[_words(step)]
@@ -104,7 +104,7 @@ def kept_steps(
         if picture is not None and picture.id in options.bans:
             continue
         if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):
-            notes.append(f"step {n + 1}: {picture.path} is not in the library any more; chosen again")
+            notes.append(f"step {n + 1}: {picture.path} is no longer in the library; chosen again")
             continue
         steps[n] = old
     if not options.allow_repeats:
@@ -115,7 +115,7 @@ def kept_steps(
 
 
 def _words(step: Step) -> object:
-    """Parts of a step that must be equal for its picture to be kept."""
+    """What must be equal in two steps for the picture to be kept."""
     return step.title, step.text, tuple(one.target for one in step.pictures)
 
 

@@ -1,4 +1,4 @@
-"""Languages of texts and queries, with notes on words that no encoder can read and on negations."""
+"""Languages of texts and queries; notes on words that no encoder can read, and on negations."""
 
 from __future__ import annotations
 
@@ -88,11 +88,11 @@ def unread_note(codes: Sequence[str], channels: Iterable[Channel]) -> str | None
 
 
 def unreadable(text: str, channels: Iterable[Channel]) -> str | None:
-    """Note if a query has only symbols or letters that no encoder knows; otherwise None.
+    """Note on a query of only symbols, or in a script that no encoder knows; otherwise None.
 
     Args:
         text: the query.
-        channels: channels that are used; one that reads all languages reads all letters.
+        channels: channels that are used; one that reads all languages reads all scripts.
     """
     if not has_words(text):
         return f"{text.strip()[:40]!r} has no letters or digits to search for; use words"

@@ -1,7 +1,9 @@
-"""Probability that a picture fits a step, from the evidence of its captions and pixels and from agreement.
+"""Probability that a picture fits a step, from the evidence of its captions and pixels and from its agreement
+with the pictures of other steps.
 
-Each is a linear form of a few features, which are defined here; the weights are in the calibration. The score
-of a picture never depends on which channels other pictures have.
+Evidence, agreement and probability are linear forms of a few features, which are defined here; the
+calibration has their weights. The evidence for a picture does not depend on which channels other pictures
+have.
 
 Source: docs/methods/storyboard.md §2–§4.
 """
@@ -23,9 +25,8 @@ PIXELS = ("model", "clip", "base", "labels")
 OCR = "ocr"
 """Channel that compares a step with the text in a picture."""
 OCR_FROM, OCR_WEIGHT = 0.35, 32.0
-"""Cosine from which the text in a picture counts as evidence for it, and the weight.
-
-It never counts against a picture: most text in pictures does not describe them.
+"""Cosine above which the text in a picture counts as evidence for it, and the weight of the excess. It never
+counts against a picture, because most text in pictures does not describe them.
 """
 Features = dict[str, Float64Array]
 ROUNDS = 2
@@ -35,7 +36,7 @@ LEAST_SHARE = -8.0
 
 
 def first_of(pool: Pool, names: tuple[str, ...]) -> ChannelSimilarity:
-    """Values of the first of the channels that each picture has; absent if it has none."""
+    """Values of the first of these channels that a picture has; absent if it has none of them."""
     found = ChannelSimilarity.absent(pool.there.shape)
     for name in names:
         one = pool.channels.get(name)
@@ -65,8 +66,8 @@ def evidence(pool: Pool, calibration: Calibration) -> Float64Array:
 def evidence_features(words: ChannelSimilarity, pixels: ChannelSimilarity) -> Features:
     """Features (S, K) of the linear form of evidence, by name.
 
-    ``pixels`` is T · z, of which z says how far a picture stands out, and T how far this channel lets right
-    pictures stand out here; see `limner.match.candidates.ChannelSimilarity`.
+    ``pixels`` is T · z: z is how far a picture stands out, and T how far right pictures stand out in this
+    channel; see `limner.match.candidates.ChannelSimilarity`.
     """
     said = words.present.astype(np.float64)
     looks = np.where(pixels.present, pixels.trust * pixels.z, 0.0)
@@ -81,7 +82,7 @@ def evidence_features(words: ChannelSimilarity, pixels: ChannelSimilarity) -> Fe
 
 
 def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: float = 0.0) -> Float64Array:
-    """Probability (S, K) that each candidate is the picture of its step, if possibly none is.
+    """Probability (S, K) that each candidate is the picture of its step, where a step may also have none.
 
     exp(s u_j) / (exp(s (ln M + none)) + Σ exp(s u)), s the sharpness and M the pictures available.
     """
@@ -91,7 +92,7 @@ def shares(odds: Float64Array, available: int, *, sharpness: float = 1.0, none: 
 
 
 def doubt(pool: Pool, own: Float64Array, calibration: Calibration, fixed: Iterable[int] = ()) -> float:
-    """Share of the steps that expect no picture by their own evidence, 0 to 1.
+    """Share of the steps that expect no picture by their own evidence, 0 to 1; 1 if all steps are fixed.
 
     Args:
         pool: the candidates.
@@ -111,7 +112,7 @@ def agreement(
     likes: Mapping[str, ExpectedSimilarity],
     fixed: Mapping[int, int] | None = None,
 ) -> Float64Array:
-    """Log-odds of evidence and of agreement with the pictures that the other steps are expected to show.
+    """Log-odds from evidence and from agreement with the pictures that the other steps are expected to show.
 
     Args:
         pool: the candidates.
@@ -142,9 +143,9 @@ def agreement_features(  # noqa: PLR0917
     """Features (S, K) of the linear form of agreement, by name.
 
     The mean similarity a of a candidate to the expected pictures of the other steps has the weight g / (g +
-    1), g = doubt · D · A²: A the mean of a over the expected pictures of all steps, D the share of steps that
-    expect none. It is small if the pictures of a text do not agree, or if every step has clear evidence of
-    its own.
+    1) with g = doubt · D · A², where A is the mean of a over the expected pictures of all steps, and D the
+    share of steps that expect none. The weight is small if the pictures of a text do not agree, or if every
+    step has clear evidence of its own.
     """
     p = shares(odds, pool.available, sharpness=calibration.sharpness, none=calibration.none)
     for step, column in (fixed or {}).items():
@@ -186,13 +187,14 @@ def probability_features(
 ) -> Features:
     """Features (S, K) of the linear form of a probability's log-odds, by name.
 
-    ``share`` is the log share of a candidate among those of its step and ``certain`` the share itself,
-    ``mass`` the evidence that the library has any picture for the step, ``size`` the log of the number of
-    pictures, ``trust`` that of the pixels' channel. All others are features of the step: the best cosine by
-    captions for pictures with captions, and by pixels for the others, for which ``wordless`` is the log share
-    of all of them, since compared with pictures with captions they score too low; ``agreed`` is the evidence
-    for the most likely picture other than its own. So a probability grows with the odds among pictures of one
-    kind.
+    ``share`` is the log of a candidate's share among the candidates of its step, ``certain`` the share
+    itself, and ``words_share`` the log share of candidates with captions. ``trust`` is that of the pixel
+    channel. All others are features of the step. ``mass`` is the evidence that the library has any picture
+    for the step, ``size`` the log of the number of pictures. ``words_cosine`` is the best cosine by captions,
+    for candidates with captions, and ``pixels_cosine`` the best by pixels, for the others. ``wordless`` is
+    the log share of all candidates without captions, for these candidates, which score too low next to
+    pictures with captions. ``agreed`` is what agreement adds to the log-odds of the most likely picture. So
+    among pictures of one kind, the probability increases with the odds.
     """
     finite = np.isfinite(odds)
     known, alone = np.where(finite, odds, 0.0), np.where(np.isfinite(own), own, 0.0)
@@ -226,7 +228,7 @@ def _most(values: Float64Array, usable: BoolArray) -> Float64Array:
     return np.asarray(np.max(np.where(usable, values, -1.0), axis=1, initial=-1.0, keepdims=True))
 
 
-# also in scipy.special, which takes longer to import than a search takes
+# SciPy has both, but importing it takes longer than a search.
 
 
 def sigmoid(odds: Float64Array) -> Float64Array:

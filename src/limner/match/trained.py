@@ -1,4 +1,4 @@
-"""Use of a trained run instead of the channels: text encoder, relations, and predictions for a storyboard.
+"""A trained run instead of the channels: text encoder, relations, and predictions for a storyboard.
 
 `limner.encoders.trained` defines the interface of a run.
 """
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from limner.store.vectors import Gallery
 
 RELATION = "relation"
-# A prior, fitted on nothing: a picture one standard deviation above the mean of its text is even odds, and
-# every further one adds two nats. A run's cosines have a scale of their own, so only their spread is used.
+# Chosen, not fitted: a picture one standard deviation above the mean of its text has even odds, and each
+# further deviation adds two nats. The scale of cosines differs between runs, so only their spread is used.
 PRIOR = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
 DIGITS = 4
 
@@ -66,7 +66,7 @@ def check_run(run: TrainedRun, library: PictureStore) -> None:
 
 
 def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureStore) -> str:
-    """Note with the number of pictures without a vector of a run; "" if all have one.
+    """Note on the number of pictures without a vector of a run; "" if all have one.
 
     Args:
         run: the run.
@@ -105,14 +105,14 @@ def asked(words: str, relations: Sequence[str]) -> tuple[str, float]:
     except ValueError:
         number = np.nan
     if not np.isfinite(number):
-        raise ConfigError(f"--relation {words!r}: {times!r} is not a number; write such as {name}=5")
+        raise ConfigError(f"--relation {words!r}: {times!r} is not a number; expected for example {name}=5")
     return name, number
 
 
 def predicted(board: Board, run: TrainedRun, gallery: Gallery) -> Board:
     """Add the relations of each chosen picture and the attention over each text to a board.
 
-    Pictures without a vector, such as those that a text brings along, get no relations.
+    Pictures without a vector, such as those that the text itself shows, get no relations.
 
     Args:
         board: storyboard made with the run.
@@ -165,7 +165,7 @@ class RunTexts:
 def _direction(run: TrainedRun, relation: str) -> FloatArray:
     """Weights w (D,) of a relation's picture term w · v, the same for every text.
 
-    For the linear module a logit is a text term plus w · v, so among pictures only w · v matters.
+    In the linear module a logit is a text term plus w · v, so only w · v differs between pictures.
 
     Raises:
         ConfigError: the relation is unknown, the run predicts none, or they are not linear.
@@ -191,7 +191,7 @@ def _direction(run: TrainedRun, relation: str) -> FloatArray:
 
 @dataclass(frozen=True)
 class StepRelations:
-    """Encoder of the relation that each step asks for, scaled by its weight; see `limner.arrays.TextEncoder`.
+    """Encodes each step as the requested relation, scaled by its weight; see `limner.arrays.TextEncoder`.
 
     Attributes:
         rows: (S, D) rows of length at most 1; zero for a step without a relation, which adds no evidence.
@@ -228,7 +228,7 @@ def relation_channel(run: TrainedRun, relations: Sequence[str | None]) -> Channe
             name, times = asked(words, run.model.relations)
             weights = _direction(run, name)
             row[:] = unit_rows(RELATION, weights[None])[0] * np.float32(times * np.linalg.norm(weights))
-    # rows must not be longer than 1; the slope restores their length
+    # rows may have length 1 at most; the slope restores the factor
     slope = float(np.linalg.norm(rows, axis=1).max())
     encoder = StepRelations(rows / np.float32(slope) if slope else rows, run.fingerprint)
     evidence = Evidence(slope=slope, z_slope=0.0, offset=0.0)

@@ -1,9 +1,9 @@
 """Search in a library larger than memory: approximate retrieval of candidates, then exact re-ranking.
 
 Lance's index retrieves several times as many candidates as needed, for each text and channel. Their full
-vectors are read, and `limner.store.search` ranks them like a small library. Means and deviations are those of
-all pictures, which `limner.store.vector_index` has computed once. The evidence of the library as a whole
-needs the score of every picture: the retrieved ones are scored, and a sample represents the others.
+vectors are read, and `limner.store.search` ranks them as it ranks a small library. Means and standard
+deviations are those of all pictures, computed once by `limner.store.vector_index`. The evidence of the whole
+library needs the score of every picture; a random sample stands for the pictures that were not retrieved.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from limner.store.library import PictureStore
 
 SEVERAL = 4
-"""Candidates of a text and channel for each requested picture, if that is more than the measured number."""
+"""Number of candidates per text, channel and requested picture, if that is more than the measured number."""
 METRIC, COLUMN = "cosine", "vector"
 BLOCK_ROWS = 8_192
 LOOKED_UP = 2_000
 """Pictures looked up at a time."""
 UNIT = 0.02
-"""Largest deviation of a stored row's length from 1."""
+"""Maximum deviation of a stored row's length from 1."""
 IDS = "pictures"
 Vectors = tuple[list[str], HalfArray]
 
@@ -85,7 +85,7 @@ class VectorTable:
             k: rows per text, ≥ 1; fewer if the searched partitions contain fewer.
             probes: number of partitions to search; None compares all full vectors.
         Returns:
-            per text (K,) row numbers of this version, nearest first.
+            (K,) row numbers of this version per text, nearest first.
         Raises:
             DataError: the table or its index is damaged, or another process removed this version.
         """
@@ -208,7 +208,7 @@ class SpaceSubset(Space):
     """Vectors of some pictures, with the statistics of all.
 
     Attributes:
-        whole: of all vectors of the space.
+        whole: statistics of all vectors of the space.
     """
 
     whole: Statistics = field(kw_only=True)
@@ -227,9 +227,9 @@ class SpaceSubset(Space):
 class CandidateIndex(Index):
     """Index of the candidates.
 
-    `Nearest.evidence` covers all pictures: seen ones enter exactly, and unseen pictures of the sample stand
-    for all others. It is exact if the sample is the whole library; otherwise its error is that of a mean of
-    exp(score) over a random sample.
+    `Nearest.evidence` covers all pictures: compared ones enter exactly, and the other pictures of the sample
+    stand for all that were not compared. It is exact if the sample is the whole library; otherwise its error
+    is that of a mean of exp(score) over a random sample.
 
     Args:
         gallery: the candidates.
@@ -282,7 +282,7 @@ def _mass(index: Index, channels: Sequence[EncodedChannel], without: set[str]) -
 
 
 class ApproximateIndex:
-    """A library with search indices, at the time of opening.
+    """Snapshot of a library that has search indices.
 
     Attributes:
         pictures: number of present pictures.
@@ -330,8 +330,8 @@ class ApproximateIndex:
         Args:
             requests: searches that will be run on the index.
             ids: pictures that must be in it, such as fixed and banned ones, if they exist.
-            like: a search for pictures like some others that will be made as well; none in a space that the
-                library lacks.
+            like: search for pictures similar to given ones that will be run too; ignored if the library lacks
+                its space.
         Returns:
             Index of the candidates, with all their spaces and near-duplicate groups.
         Raises:
@@ -369,7 +369,7 @@ class ApproximateIndex:
                 own = found.setdefault(channel.space, self._tables[channel.space].of(()))
                 texts = channel.texts[channel.texts.any(axis=1)]
                 if len(texts):
-                    # evidence that decreases with the cosine is largest for the smallest cosine
+                    # if evidence decreases with the cosine, the smallest cosine has the most evidence
                     falling = channel.evidence.slope + channel.evidence.z_slope < 0
                     near = self._near(channel.space, -texts if falling else texts, k + more)
                     found[channel.space] = _joined(own, near)
@@ -383,12 +383,12 @@ class ApproximateIndex:
         return table.near(texts, wanted, probes_for(asked, wanted)) if wanted else table.of(())
 
     def _groups(self, ids: Sequence[str]) -> dict[str, str]:
-        """Near-duplicate groups of those of the pictures that exist."""
+        """Near-duplicate groups of the given pictures, as far as they exist."""
         rows = self._store.lookup(PICTURES, "id", ids, ["id", "group", "paths"])
         return {row["id"]: row["group"] for row in rows if row["paths"]}
 
     def _spaces(self, ids: Sequence[str], found: dict[str, Vectors]) -> dict[str, Space]:
-        """Vectors of some pictures, in their order."""
+        """Vectors of some pictures, in the order of these."""
         place = {one: row for row, one in enumerate(ids)}
         spaces: dict[str, Space] = {}
         for space, (met, vectors) in found.items():

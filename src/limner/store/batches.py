@@ -1,4 +1,4 @@
-"""Batches of pictures: read and encoded, and written to the tables a few hundred at a time.
+"""Reads and encodes pictures, and writes them to the tables a few hundred at a time.
 
 Files are read in worker threads: bytes, hash, pixels, captions, and the encoders' inputs. Decoding overlaps
 the forward pass in the caller's thread; a bounded number of files is in flight, so that memory stays flat.
@@ -53,7 +53,7 @@ class ReadFile:
 
     Attributes:
         found: the file as found.
-        size, mtime_ns, sha256, stamp: as read; "" for a file that could not be.
+        size, mtime_ns, sha256, stamp: as read; texts are "" for a file that could not be read.
         pixels: properties of the picture; None for a file that is no usable picture.
         words: captions and other metadata.
         reason: reason why it is not usable, or "".
@@ -98,7 +98,7 @@ class Reader:
         try:
             file = read_file(found.path)
             size, sha256 = file.size, file.sha256
-            if file.mtime_ns >= 0:  # otherwise the time as found
+            if file.mtime_ns >= 0:  # otherwise the time of the walk
                 mtime_ns, stamp = file.mtime_ns, file.stamp
             if sha256 == found.expected and not found.sidecars:
                 return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
@@ -132,7 +132,7 @@ class Reader:
         longest = max(decoded.width_px, decoded.height_px)
         if max(decoded.rgb.size) >= min(longest, READ_PX):
             return self.ocr.read(decoded.rgb)
-        # half of that, since a decoder keeps twice the requested size
+        # half of it, since decoders return up to twice the requested size
         side_px = READ_PX * min(decoded.width_px, decoded.height_px) // longest // 2
         return self.ocr.read(decode(data, max(side_px, 1), suffix).rgb)
 
@@ -140,7 +140,7 @@ class Reader:
         """Captions of all sources, the user's own first."""
         origins = (found.words, read_sidecars(found.sidecars, found.path), inside, words_of_name(found.path))
         every = merge(origins)
-        # descriptions come before keywords, which make bad captions
+        # descriptions first: keywords make bad captions
         kept = sorted(every.captions, key=lambda caption: caption.source == "keywords")
         return replace(every, captions=tuple(kept) if self.captions else ())
 
@@ -157,7 +157,7 @@ def _prepare(encoder: ImageEncoder, rgb: Image) -> ByteArray:
 BATCH_PICTURES = 32
 """Pictures of a forward pass."""
 COMMIT_FILES = 256
-"""Files written at once; a kill may lose at most these and those in flight."""
+"""Number of files written at once; a kill may lose at most these and those being read."""
 COMMIT_S = 10.0
 """Seconds after which a smaller batch is written."""
 COMPACT_COMMITS = 128
@@ -189,7 +189,7 @@ class Encoded:
 
 
 class Claims:
-    """Missing vectors, each claimed by the thread that computes it."""
+    """Which vectors are missing, and which of them a thread has claimed and is computing."""
 
     def __init__(
         self,
@@ -202,7 +202,7 @@ class Claims:
         Args:
             encoders: encoders of pictures.
             held: pictures that have a vector, by space.
-            read: pictures in which words were looked for; None if they are not.
+            read: pictures whose text was already read; None if text is not read.
         """
         self._encoders, self._held, self._read = encoders, held, read
         self._claimed: set[str] = set()
@@ -226,7 +226,9 @@ class Claims:
         return True
 
     def claim(self, sha256: str) -> list[ImageEncoder]:
-        """Encoders like `missing`, but none for further files of the same content; thread-safe."""
+        """Like `missing`, but claims the vectors, so that further files of the same content get no encoders;
+        thread-safe.
+        """
         missing = self.missing(sha256)
         with self._claiming:
             if not missing or sha256 in self._claimed:
@@ -235,7 +237,7 @@ class Claims:
         return missing
 
 
-@lru_cache(1)  # most files have no words beside them
+@lru_cache(1)  # most files have no sidecars
 def words_key(found: str, *, captions: bool) -> str:
     """Key of a picture's captions from outside the file: its sidecars, its row, and the settings.
 
@@ -264,7 +266,7 @@ def read_and_encode(
     with closing(ahead(todo, reader, workers=workers, in_flight=in_flight)) as results:
         for result in results:
             if stopped():
-                return  # not after the rest of a batch: OCR takes long on a busy machine
+                return  # not only after the rest of a batch: OCR is slow on a busy machine
             chunk.append(result)
             prepared += result.pixels is not None and len(result.pixels.prepared) > 0
             if prepared >= BATCH_PICTURES or len(chunk) >= COMMIT_FILES:
@@ -449,7 +451,7 @@ class Batches:
             writing.result()
 
     def close(self) -> None:
-        """Settle, and end the writing thread."""
+        """Wait for pending rows, and end the writing thread."""
         try:
             self.settle()
         finally:
@@ -467,7 +469,7 @@ class Batches:
             for space in sorted(spaces)
         }
         words = {sha256: found for one in taken for sha256, found in one.words.items()}
-        if words and self.ocr is not None:  # before the files, the mark that all is done
+        if words and self.ocr is not None:  # before the files, whose rows mark the end
             write.write_words_shown(store, words, self.ocr.fingerprint)
         write.write_batch(
             store,

@@ -1,7 +1,7 @@
-"""The list of a library's pictures, one Arrow table: records by id, pages in order of paths, conditions.
+"""The list of a library's pictures as one Arrow table: records by id, sorted pages, and filters.
 
-It is built once from the table of pictures, and memory-mapped from a file; the values that a query needs of
-each picture is an array that goes with the answer.
+It is built once from the table of pictures and memory-mapped from a file. Arrays that a query needs, with one
+value per picture, are computed for it and not kept.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ IntArray = NDArray[np.int64]
 RawIds = NDArray[np.bytes_]
 """(R,) SHA-256 of each picture, 32 bytes."""
 Groups = NDArray[np.uint64]
-"""Near-duplicate groups: the first 64 bits of the id that names each."""
+"""Near-duplicate groups: the first 64 bits of the id of each group."""
 ID_BYTES = 32
 _CHUNK = 65_536
 _FORMAT = 4
@@ -50,9 +50,9 @@ _LARGE = pa.schema(
         for one in PICTURES_SCHEMA
     ]
 )
-"""Columns of `pictures` without a limit of 2 GiB of text."""
+"""Columns of `pictures`, with text types that may exceed 2 GiB."""
 SQUARE = 1.05
-"""Largest ratio of the sides of a picture that counts as square."""
+"""Maximum ratio of the sides of a picture that counts as square."""
 
 
 class Only(Record):
@@ -79,10 +79,10 @@ class Only(Record):
 
 
 class Facets(Record):
-    """Values of the filters of a library, with the number of pictures of each.
+    """Values by which a library can be filtered, with the number of pictures for each.
 
     Attributes:
-        folders: those that hold pictures, or several folders with some, by path.
+        folders: folders that contain pictures, or several folders with pictures, by path.
         months: as 2019-07, in order.
         undated: number of pictures without a date.
         shapes: shapes of the upright pictures.
@@ -125,7 +125,7 @@ class Ids(Sequence[str]):
         return text_of(self.raw[place : place + 1])[0]
 
     def __iter__(self) -> Iterator[str]:
-        """All ids; few are text at a time."""
+        """Iterate over the ids, a few of them converted to text at a time."""
         for start in range(0, len(self), _CHUNK):
             yield from self[start : start + _CHUNK]
 
@@ -165,8 +165,8 @@ class Ids(Sequence[str]):
 class Catalogue:
     """The existing pictures of a library at the time of reading: one Arrow table.
 
-    Rows are in order of ids. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the
-    rows in order of first paths; and `said`, file names and captions, composed and in lower case.
+    Rows are sorted by id. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the row
+    numbers sorted by first path; and `said`, file names and captions in lower case and composed form.
 
     Attributes:
         ids: ids of the pictures, ascending.
@@ -174,7 +174,7 @@ class Catalogue:
     """
 
     def __init__(self, table: pa.RecordBatch) -> None:
-        """Use `read`."""
+        """Wrap a table; use `read`."""
         self._table = table
         self.ids = Ids(self._raw("id"))
         self.stamp = table.schema.metadata[_IDS].decode()
@@ -228,7 +228,7 @@ class Catalogue:
         return rows
 
     def _raw(self, name: str) -> RawIds:
-        """(M,) ids or groups as they lie in the file."""
+        """(M,) ids or groups as stored."""
         return np.frombuffer(self._table[name].buffers()[1], f"S{ID_BYTES}", len(self))
 
     def page(
@@ -298,7 +298,7 @@ class Catalogue:
         return fits
 
     def same_occasion(self, picture: str) -> list[Picture]:
-        """Pictures taken on the day of one, itself included, in the order in which they were taken.
+        """Pictures taken on the same day as a given one, including it, in order of time.
 
         Raises:
             DataError: the picture does not exist.
@@ -341,12 +341,14 @@ class Catalogue:
 
     @cached_property
     def captioned(self) -> int:
-        """Number of pictures with words of their own."""
+        """Number of pictures with a caption."""
         return int(_captioned(self._table).sum())
 
     @cached_property
     def _folders(self) -> dict[str, int]:
-        """Number of pictures of every folder that has pictures, or at least two subfolders with some."""
+        """Number of pictures in every folder that contains pictures, or at least two subfolders with
+        pictures.
+        """
         single = _files(self._table) == 1
         own = Counter(_counts(_split(_first_of(self._table).filter(pa.array(single)))[0]))
         for paths in self._table["paths"].filter(pa.array(~single)).to_pylist():
@@ -418,7 +420,7 @@ def _table(store: Store, state: TableState) -> pa.RecordBatch:
     order, columns = pc.sort_indices(held["id"]), {}
     for name, kind in zip(
         _LARGE.names, _LARGE.types, strict=True
-    ):  # one column at a time, because it is in memory twice
+    ):  # one column at a time, because a column is in memory twice
         column = held[name].cast(kind).combine_chunks()
         held = held.drop_columns([name])
         columns[name] = column.take(order)
@@ -546,7 +548,7 @@ def raw_ids(column: pa.Array) -> RawIds:
         raw = binascii.unhexlify(memoryview(letters)[int(ends[0]) : int(ends[-1])])
         return np.frombuffer(raw, f"S{ID_BYTES}")
     except binascii.Error:
-        raise DataError("library: an id of a picture is no SHA-256 in hexadecimal digits") from None
+        raise DataError("library: an id of a picture is not a SHA-256 in hexadecimal digits") from None
 
 
 def raw_of(ids: Iterable[object]) -> RawIds:

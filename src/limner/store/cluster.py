@@ -1,7 +1,7 @@
 """Reading and encoding of pictures on a Ray cluster; the calling process writes the tables.
 
-Ray Data distributes files to a pool of workers, which process them like the local engine. The files of a
-worker that dies are given to another.
+Ray Data distributes the files to a pool of workers, each of which runs the local engine. If a worker dies,
+another one gets its files.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from limner.pictures.find import FoundFile
 
 SCALE = "'limner[scale]'"
-"""Argument of pip that installs Ray."""
+"""Argument for ``pip install`` that installs Ray."""
 WAVE_FILES = 131_072
-"""Number of files of one execution of Ray Data; while it runs, the next ones are listed."""
+"""Number of files per execution of Ray Data; while it runs, the next files are found."""
 _STORE_BYTES = 512 * 2**20
 FOLDER = "limner-ray-"
 """Prefix of the folder of a local cluster; its process id follows."""
@@ -133,7 +133,7 @@ def _run(
     step = min(share, batching.COMMIT_FILES)
     parts = [{"files": list(files[start : start + step])} for start in range(0, len(files), step)]
     with warnings.catch_warnings():
-        # before 2.64 the only way to limit the retries, which are unlimited by default
+        # before Ray 2.64, the only way to limit retries, which are unlimited by default
         warnings.simplefilter("ignore", RayDeprecationWarning)
         made = data.from_items(parts, override_num_blocks=len(parts)).map_batches(
             _Worker,
@@ -169,7 +169,7 @@ class _Driver:
 def _run_there(
     files: Sequence[FoundFile], arguments: Mapping[str, object], **pool: int
 ) -> Iterator[batching.Encoded]:
-    """Run like `_run`, through Ray's client."""
+    """Like `_run`, through Ray's client."""
     import ray
     from ray.exceptions import RayError
 
@@ -196,7 +196,7 @@ def _plain(error: BaseException) -> LimnerError:
         inner = inner.__cause__
     reason = " ".join(str(error).split())
     return DataError(
-        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); committed work is kept:"
+        f"index: the workers failed ({type(error).__name__}: {reason[:200]}); written batches are kept;"
         " run the same command again, without --engine ray to see which picture crashes a process"
     )
 
@@ -240,7 +240,7 @@ class _Worker:
         """Process files, a list per row; the results, a list per row."""
         made = np.empty(len(batch["files"]), dtype=object)
         for number, files in enumerate(batch["files"]):
-            # Claimed again for each batch: results lost in transit are computed again.
+            # New claims for each batch, so that results lost in transit are computed again.
             read = None if self._ocr is None else self._read
             claims = batching.Claims(self._encoders, self._held, read)
             reader = Reader(
@@ -265,20 +265,20 @@ def _quiet() -> None:
 
 
 def _exit(number: int, frame: FrameType | None = None) -> None:
-    """Leave by an exception, so that cleaning up is done as after Ctrl-C."""
+    """Exit by raising an exception, so that clean-up runs as after Ctrl-C."""
     sys.exit(128 + number)
 
 
 @contextmanager
 def _at_the_end(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
-    """Have signals that end the process call a function instead."""
+    """Context in which signals that would end the process call a function instead."""
     ending = [number for name in ("SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))]
     before = {number: signal.getsignal(number) for number in ending}
     if threading.current_thread() is not threading.main_thread():
         before = {}
     try:
         for number, known in before.items():
-            if known is not signal.SIG_IGN:  # ignored, such as under nohup
+            if known is not signal.SIG_IGN:  # already ignored, for example under nohup
                 signal.signal(number, handler)
         yield
     finally:
@@ -301,12 +301,12 @@ def _clear_away(folder: Path) -> None:
 
 @contextmanager
 def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
-    """Connect Ray to a cluster, or to a local one that ends with the block.
+    """Connect Ray to a cluster, or start a local one that ends with the context.
 
     Raises:
         MissingError: Ray is not installed, or no cluster responds.
     """
-    # disables Ray's usage statistics, before it is imported
+    # before the import: disables Ray's usage statistics
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if address is None:
@@ -328,9 +328,8 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
             short = "/tmp" if os.name == "posix" else None  # noqa: S108
             _clear_away(Path(short or tempfile.gettempdir()))
             folder = tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-", dir=short)
-            # Twice the workers: while each holds a core, Ray Data waits for ever for one more if all are
-            # taken. The number is not a limit; only the workers compute.
-            # all are taken. The cores are a count, not a limit; the workers alone compute.
+            # Twice the number of workers: if the workers hold all cores, Ray Data waits for ever for one
+            # more. This is only a count for Ray's scheduler; no more cores are used than there are workers.
             with warnings.catch_warnings():
                 # Ray starts new programs, which do not use Lance's threads
                 warnings.filterwarnings("ignore", "lance is not fork-safe", UserWarning)
@@ -344,7 +343,7 @@ def _connected(address: str | None, workers: int) -> Iterator[ModuleType]:
         else:
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UserWarning)  # the error says the same
+                    warnings.simplefilter("ignore", UserWarning)  # its message is in the error
                     ray.init(address, **quiet)
             except (ConnectionError, ValueError, RuntimeError) as error:
                 reason = " ".join(str(error).split())[:160]

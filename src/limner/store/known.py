@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Kinds = Sequence[tuple[str, str]]
 DIGEST = "S64"
-"""NumPy's kind of a SHA-256 in hexadecimal digits."""
+"""NumPy dtype of a SHA-256 in hexadecimal digits."""
 
 
 def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None) -> NDArray[np.void]:
@@ -41,8 +41,8 @@ def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None
     Args:
         store: the tables.
         table: name of one, which may be absent.
-        kinds: column and NumPy's kind of each.
-        where: SQL that chooses rows.
+        kinds: columns, with the NumPy dtype of each.
+        where: SQL condition on rows.
     """
     kind, blocks = np.dtype(list(kinds)), []
     for batch in store.scan(table, [name for name, _ in kinds], where) if store.has(table) else ():
@@ -78,7 +78,7 @@ def place(digests: NDArray[np.bytes_], digest: str) -> int:
 
 
 def among(digests: NDArray[np.bytes_], some: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """Which of some digests are in a sorted array."""
+    """Mask of the digests that occur in a sorted array."""
     if not len(digests):
         return np.zeros(len(some), dtype=bool)
     found: NDArray[np.bool_] = digests[np.minimum(digests.searchsorted(some), len(digests) - 1)] == some
@@ -168,7 +168,7 @@ class KnownFiles:
         return KnownFile._make((size, mtime_ns, *(text.decode() for text in texts), complete))
 
     def holds(self, key: str) -> bool:
-        """Whether a file was usable when it was last looked at."""
+        """Whether a file was usable when it was last read."""
         row = place(self._keys, key)
         return row >= 0 and bool(self._rows["status"][row] == b"ok")
 
@@ -178,7 +178,7 @@ class KnownFiles:
         return [key.decode() for key in left["key"]]
 
     def unmet_key(self, key: str) -> bool:
-        """Whether a file was known, and was not found."""
+        """Whether a file is known but was not found in this run."""
         row = place(self._keys, key)
         return row >= 0 and not self._met[row] and self._rows["status"][row] != b"deleted"
 
@@ -199,7 +199,7 @@ class KnownFiles:
         """Contents of missing files that a new file has.
 
         Args:
-            met: whether to include contents of files that were found.
+            met: whether to include contents of which a known file was found too.
         """
         present = self._rows["status"] == b"ok"
         held = {digest.encode() for digest, count in self.arrivals.items() if count}

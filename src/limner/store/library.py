@@ -1,8 +1,8 @@
 """The picture library: which one is used, where it is, and what it contains.
 
-A library in a folder keeps everything there. One on object storage keeps its settings in a table, merged key
-by key, so that processes that change different settings at once do not undo each other; caches and projects,
-which belong to one machine, are in a folder of the user. Search, storyboard and studio access pictures only
+A library in a folder stores everything there. A library on object storage stores its settings in a table and
+merges them key by key, so that processes can change different settings at the same time; its caches and
+projects are local, in the user's data folder. Searches, storyboards and the studio access pictures only
 through `PictureStore`; `limner.store.ingest` fills it.
 """
 
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
 SETTINGS = "settings"
 SETTINGS_SCHEMA = pa.schema([("id", pa.string()), ("key", pa.string()), ("value", pa.string())])
 """Columns of `settings`: a hash of the key, the key, and the value as JSON."""
-_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))  # an older version's fit too
+_OWN = frozenset((SETTINGS_FILE, "calibration.json", "tables", "cache", "lock"))  # of older versions too
 _LEFT = _OWN | {"projects", "pictures", "trash", "frames", "thumbnails"}
 """Files that may remain of a library whose damaged settings and tables were removed."""
 _SPACE, _SOURCE, _TEXT, _ID = "space/", "source/", "text/", "id"
@@ -116,13 +116,13 @@ class Home(Protocol):
         """
 
     def version(self) -> int:
-        """Number that changes with the settings."""
+        """Number that changes whenever the settings change."""
 
     def changed_s(self) -> float:
         """Time of the last change of the library, seconds since 1970."""
 
     def text(self, name: str) -> bytes | None:
-        """Read a small text that is stored with the library; None if there is none.
+        """Read a small named text that is stored with the library; None if there is none.
 
         Raises:
             DataError: the text is damaged.
@@ -132,7 +132,7 @@ class Home(Protocol):
         """Store a JSON object under a name, replacing the previous one."""
 
     def where(self, name: str) -> str:
-        """Location of such a text, for messages."""
+        """Location of a text of `read_text`, for messages."""
 
     def writing(self) -> AbstractContextManager[None]:
         """Acquire the lock of the writers, if only one may write.
@@ -261,7 +261,7 @@ class BucketHome(Home):
     @property
     @override
     def cache(self) -> Path:
-        # versions of tables begin again in another library at the same URL
+        # another library at the same URL starts again at version 1 of its tables
         return self.folder / "cache" / self._made
 
     @override
@@ -277,7 +277,8 @@ class BucketHome(Home):
         others = sorted(one.base_name for one in listed if one.base_name != "tables")
         if others:
             raise DataError(
-                f"{self._at}: not a library but holds {others[0]!r}; name an address below which nothing is"
+                f"{self._at}: not a library but contains {others[0]!r}; name an address below which"
+                " there is nothing"
             )
         self.store.ensure(SETTINGS, SETTINGS_SCHEMA)
 
@@ -347,7 +348,7 @@ def _hashed(key: str) -> str:
 
 
 def _parts(settings: Settings) -> dict[str, Any]:
-    """Split settings into keys and values that change independently; non-UTF-8 bytes are escaped."""
+    """Split settings into keys and values that can change independently; non-UTF-8 bytes are escaped."""
     held = settings.model_dump(mode="python")
     spaces, sources = held.pop("spaces"), held.pop("sources")
     parts = held | {_SPACE + name: space for name, space in spaces.items()}
@@ -355,7 +356,7 @@ def _parts(settings: Settings) -> dict[str, Any]:
 
 
 def _joined(parts: dict[str, Any]) -> Settings:
-    """Join keys and values to settings; sources that several writers added appear once."""
+    """Join keys and values into settings; a source that several writers added appears once."""
 
     def below(prefix: str) -> Iterable[tuple[str, Any]]:
         return ((key.removeprefix(prefix), one) for key, one in parts.items() if key.startswith(prefix))
@@ -379,7 +380,7 @@ class LibrarySummary(Record):
 
     Attributes:
         pictures: different pictures with at least one present file.
-        files: present files of those.
+        files: present files of these pictures.
         skipped: files that could not be used.
         deleted: files that are gone.
         duplicates: present files beyond the first of each picture.
@@ -452,7 +453,7 @@ class PictureStore:
         return str(self.home)
 
     def reread(self) -> None:
-        """Read the settings again, which another process may have changed."""
+        """Read the settings again; another process may have changed them."""
         self.settings = self.home.read()
 
     def version(self) -> tuple[int, ...]:
@@ -532,7 +533,7 @@ class PictureStore:
         """One picture by its full id.
 
         Raises:
-            DataError: the id is unknown, or the picture has no file any more.
+            DataError: the id is unknown, or the picture no longer has a file.
         """
         return self.pictures([picture_id])[0]
 
@@ -540,7 +541,7 @@ class PictureStore:
         """Pictures by their full ids, in that order.
 
         Raises:
-            DataError: an id is unknown, or a picture has no file any more.
+            DataError: an id is unknown, or a picture no longer has a file.
         """
         wanted = list(ids)
         if not wanted:
@@ -550,7 +551,7 @@ class PictureStore:
         missing = [one for one in wanted if one not in found]
         if missing:
             raise DataError(
-                f"{self.place}: no picture {missing[0]}; it was deleted, or is of another library"
+                f"{self.place}: no picture {missing[0]}; it was deleted, or belongs to another library"
             )
         from limner.store.catalogue import picture_of
 
@@ -565,7 +566,7 @@ class PictureStore:
         rows = self.store.lookup(FILES, "sha256", [picture_id], ["path", "path_bytes", "status"])
         present = sorted((row["path"], row["path_bytes"]) for row in rows if row["status"] == "ok")
         if not present:
-            raise DataError(f"{self.place}: no file holds picture {picture_id}")
+            raise DataError(f"{self.place}: no file of picture {picture_id} exists")
         return Path(os.fsdecode(present[0][1]))
 
     def find(self, name: str | os.PathLike[str]) -> Picture:
@@ -602,21 +603,21 @@ class PictureStore:
             return self.picture(found.pop())
         if found:
             raise DataError(
-                f"{self.place}: {len(found)} different pictures are called {text!r}; give more of the path"
+                f"{self.place}: {len(found)} different pictures match {text!r}; give more of the path"
             )
         near = get_close_matches(text.rpartition(os.sep)[2], names, n=3)
         hint = f"; near: {', '.join(near)}" if near else ""
         raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
 
     def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
-        """Text in pictures, by id, without pictures that show none."""
+        """Text in pictures, by id; pictures without text are left out."""
         found = self.store.lookup(OCR, "id", ids, ["id", "text"]) if self.store.has(OCR) else []
         return {row["id"]: " ".join(row["text"].split()) for row in found if row["text"]}
 
     def coordinates(self, ids: Iterable[str]) -> dict[str, tuple[float, float]]:
-        """Latitude and longitude by id of the pictures whose files state where they were taken.
+        """Latitude and longitude in degrees, by id, of pictures whose files state where they were taken.
 
-        They are in no `Picture`, so that nothing that is exported can contain them.
+        They are not in `Picture`, so that no export can contain them.
         """
         if not self.store.has(COORDINATES):
             return {}
@@ -675,7 +676,7 @@ def default_library() -> Path:
 
 
 def library_to_index(named: Path | None = None) -> Path:
-    """Library to index into: the named one, or that of the environment, or the default one."""
+    """Library to index into: the named one, else that of the environment, else the default one."""
     if named is not None:
         return named
     return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
@@ -684,7 +685,8 @@ def library_to_index(named: Path | None = None) -> Path:
 def library_to_search(
     named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
 ) -> Path:
-    """Library to search: the named one, that of the environment, the one used last, or the default one.
+    """Path of the library to search: the named one, else that of the environment, the one used last, or the
+    default one.
 
     Args:
         named: path or URL given by the user, or None.

@@ -246,8 +246,8 @@ class Nearest:
         shares: (N, K) float32 nats by channel; 0 where the picture lacks the channel.
         present: (N, K) mask of the pictures that have a channel, by channel.
         evidence: (N,) log of the mean of exp(score) over all searched pictures, in nats: how well the
-            collection as a whole matches the text. −inf if no picture was searched. The
-            returned pictures count with exact scores, the others with approximate ones.
+            collection as a whole matches the text. −inf if no picture was searched. Returned pictures enter
+            with exact scores, all others with approximate ones.
     """
 
     rows: IntArray
@@ -259,10 +259,10 @@ class Nearest:
 
 @dataclass(frozen=True)
 class RoughMatches:
-    """Rows that may be among the best of some texts, in any order.
+    """Rows that may be among the best of some texts, in any order, with approximate scores.
 
     Attributes:
-        texts, rows: (R,) numbers of both.
+        texts, rows: (R,) indices of text and row.
         values: (R,) rough scores.
     """
 
@@ -283,7 +283,8 @@ class RoughTop:
 
         Args:
             kept: number of rows for each text.
-            slack: (N,) how far below the last of these a row may be and yet belong to them, above 0.
+            slack: (N,) how far below the last of these a row's rough score may be so that its exact score may
+                still belong to them; above 0.
         """
         self._kept, self._slack = kept, slack.astype(np.float32)
         self._floor: FloatArray = np.full(len(slack), -np.inf, dtype=np.float32)
@@ -300,7 +301,7 @@ class RoughTop:
         floor = self._floor
         if self._kept < values.shape[1] and np.isneginf(floor).any():
             floor = np.partition(values, -self._kept, axis=1)[:, -self._kept] - self._slack
-            self._floor = np.maximum(self._floor, floor)  # one that another thread overwrites is found again
+            self._floor = np.maximum(self._floor, floor)  # a lost update only loosens the bound
         texts, places = np.divmod(np.flatnonzero(values > floor[:, None]), values.shape[1])
         return RoughMatches(texts, places + start, values[texts, places])
 
@@ -312,7 +313,7 @@ class RoughTop:
             self._room = 2 * max(self._room, len(self.cut().rows))
 
     def cut(self) -> RoughMatches:
-        """Drop rows that cannot be among the best; the others, by text and row."""
+        """Drop rows that cannot be among the best; return the others, sorted by text and row."""
         none = np.zeros(0, dtype=np.int64)
         pieces = [RoughMatches(none, none, np.zeros(0, dtype=np.float32)), *self._found]
         every = RoughMatches(
@@ -432,10 +433,11 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatA
 
 @dataclass(frozen=True)
 class _Plan:
-    """One channel of one search: evidence = (scale · cosine + shift) · weight.
+    """A channel in a search: evidence = (scale · cosine + shift) · weight.
 
     The weight of a picture is 0 without the channel, `Channel.beside` if an earlier channel scores it too,
-    else 1. Texts that the same channels read share a row of `weight`: (P, M), and (N,) `kind` says which.
+    else 1. Texts that are read by the same channels share a row of `weight` (P, M); `kind` (N,) is the row of
+    each text.
     """
 
     channel: EncodedChannel
@@ -460,7 +462,7 @@ class _Plan:
         return np.abs(self.scale) * self.cosines.errors + 1e-5 * (1 + np.abs(self.shift))
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, BoolArray]:
-        """Evidence of some pictures, (N, R), and (R,) which of them have the channel."""
+        """(N, R) evidence of some pictures, and (R,) mask of those that have the channel."""
         cosines = self.cosines.exact(rows)
         weight = self.weight[:, rows]
         # No evidence where a channel with more information makes this one redundant.
@@ -470,7 +472,7 @@ class _Plan:
 
 
 class Index:
-    """A gallery prepared for search, with a cache of the last scores.
+    """A gallery prepared for search; caches the last scores.
 
     Args:
         gallery: the pictures.
@@ -492,12 +494,13 @@ class Index:
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: SimilarityQuery | None = None
     ) -> Index:
-        """This index, which has all pictures; compare `limner.store.approximate`.
+        """This index, which already has all pictures; `limner.store.approximate` retrieves candidates
+        instead.
 
         Args:
             requests: searches that will be made.
             ids: pictures that must be there.
-            like: a search for pictures like some others; None for none.
+            like: search for pictures similar to given ones; None for none.
         """
         return self
 
@@ -564,7 +567,7 @@ class Index:
         """
         wanted = np.asarray(rows, dtype=np.int64)
         if self._latest is not None:
-            # after a search, mostly the same rows are requested
+            # most requests after a search are for its rows
             asked, known, scored = self._latest
             if [*map(id, asked)] == [*map(id, channels)] and len(known):
                 place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -635,7 +638,7 @@ class Index:
     def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[RoughMatches, Float64Array]:
         """Rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
         errors = np.sum([plan.error() for plan in plans], axis=0)
-        # Two scores that differ by more than both errors cannot change places.
+        # Scores that differ by more than the sum of both errors keep their order.
         pools = RoughTop(width, 2 * errors)
         mass: Float64Array = np.full(len(errors), -np.inf)
         for _, (part, near) in self._blocks(plans, usable, pools):
@@ -660,7 +663,8 @@ def _log_sum_exp(total: FloatArray) -> Float64Array:
     top = total.max(axis=1)
     top = np.where(np.isneginf(top), np.float32(0), top)
     part = total - top[:, None]
-    # NumPy adds float32 pairwise along a row: exact enough, and far faster than a cast to float64.
+    # NumPy adds float32 pairwise along a row, which is precise enough and much faster than converting to
+    # float64.
     mass = np.exp(part, out=part).sum(axis=1).astype(np.float64)
     logs: Float64Array = np.log(mass, out=np.full(len(mass), -np.inf), where=mass > 0)
     return logs + top

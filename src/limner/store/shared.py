@@ -1,4 +1,4 @@
-"""Consistency of the tables of pictures and files after concurrent writes.
+"""Restores the consistency of the tables of pictures and files after concurrent writes.
 
 Each process writes a picture's row from the files that it knows. If two find the same content at the same
 time, neither knows the other's file, so all rows are checked at the end of a run.

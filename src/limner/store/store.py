@@ -1,4 +1,4 @@
-"""Settings of a library in `library.json`, its tables, and the lock of the writers.
+"""Settings of a library in `library.json`, and its tables.
 
 Written in one step, so that a kill leaves the old state or the new one. Pictures are in the tables.
 """
@@ -28,7 +28,7 @@ SETTINGS_FILE = "library.json"
 APPROXIMATE_FROM = 2_000_000
 """Number of pictures from which searches use an approximate index, see docs/scale.md."""
 RECALL = 0.99
-"""Share of the nearest vectors that a search index is to find."""
+"""Recall, 0 to 1, that a search index should reach."""
 
 
 class SpaceInfo(Record):
@@ -49,12 +49,12 @@ class Approximation(Record):
     """Parameters of a search index, with its recall measured on vectors of the library.
 
     Attributes:
-        version: version of the table that it was measured on.
+        version: version of the table on which it was measured.
         rows: number of vectors at that time.
         partitions: number of partitions of the index; 0 if all vectors are compared because there are few.
         probes: number of partitions searched per text.
-        candidates: least number of vectors compared in full per text.
-        recall: share of the 50 nearest that is found, 0 to 1; `low` and `high` are its 95 % interval.
+        candidates: minimum number of vectors compared in full per text.
+        recall: share of the 50 nearest vectors that is found, 0 to 1; `low` and `high` are its 95 % interval.
         queries: number of vectors with which it was measured.
     """
 
@@ -125,7 +125,7 @@ def read_settings(folder: Path) -> Settings:
         raise DataError(
             f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
         )
-    values.pop("checksum", None)  # of one that was changed by hand
+    values.pop("checksum", None)  # of a file that was changed by hand
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
@@ -240,7 +240,7 @@ class TableState:
 
     Attributes:
         name: name of the table.
-        stamp: names its content: of two states with one stamp all rows are the same. "" without a table.
+        stamp: identifies the content: two states with the same stamp have the same rows. "" without a table.
         version: its number, from 1; 0 without a table.
     """
 
@@ -376,9 +376,9 @@ class Store:
             yield from self._batches(name, self._checked(name), columns, where)
 
     def state(self, name: str) -> TableState:
-        """Present version of a table; only the list of its files is read, where possible without Lance.
+        """Current version of a table. Reads only the list of its files, and without Lance if possible.
 
-        To import Lance takes longer than to search what the cache holds.
+        Importing Lance takes longer than a search in the cache.
 
         Raises:
             DataError: the table is damaged.
@@ -428,8 +428,8 @@ class Store:
             if table.latest_version == begun:
                 raise
             raise DataError(
-                f"{self._tables.address(name)}: another process finished indexing while it was read;"
-                " do it again"
+                f"{self._tables.address(name)}: another process finished indexing while the table was"
+                " read; run the command again"
             ) from error
 
     def rows(self, name: str, columns: Sequence[str], where: str | None = None) -> Iterator[tuple[Any, ...]]:
@@ -499,8 +499,8 @@ class Store:
     def compact(self) -> list[str]:
         """Merge small fragments, update search indices and remove old versions.
 
-        A process that is reading one of those must read again, see `scan`. If several processes may write,
-        versions of the last hours stay.
+        A process that is reading an old version must read again, see `scan`. If several processes may write,
+        versions of the last hours are kept.
 
         Returns:
             Names of the tables that could not be compacted because of other processes.
@@ -508,7 +508,7 @@ class Store:
         busy = []
         for name in self.names():
             table = self._table(name)
-            del self._open[name]  # together with Lance's cache of every version it has read
+            del self._open[name]  # drops Lance's cache of every version that it has read
             try:
                 with self._tables.writing(name):
                     self._join(name, table)
@@ -535,7 +535,7 @@ class Store:
         return table
 
     def _table(self, name: str) -> Any:  # noqa: ANN401
-        """The current version of a table, whoever changed it."""
+        """The current version of a table, including changes by other processes."""
         with self._reading(name):
             if name in self._open:
                 self._open[name].checkout_latest()
@@ -562,11 +562,11 @@ class Store:
             raise DataError(
                 f"{self._tables / name}: table cannot be read ({type(error).__name__}: {reason});"
                 f" if it is damaged, {self._tables.mend}"
-            ) from (None if self.shared else error)  # since it may contain a URL with its signature
+            ) from (None if self.shared else error)  # it may contain a signed URL
 
 
 def _files_of(fragment: Any) -> tuple[object, ...]:  # noqa: ANN401  (of Lance)
-    """Of a fragment of a table: its number, its files, and the deleted rows."""
+    """Number, files and deleted rows of a fragment of a table."""
     about = fragment.metadata.to_json()
     cut = about["deletion_file"]
     deleted = "" if cut is None else f"{cut['read_version']}-{cut['id']}"
@@ -591,5 +591,5 @@ def among(column: str, values: Sequence[str]) -> str:
     """
     wrong = [value for value in values if set(value) - set("0123456789abcdef")]
     if wrong:
-        raise DataError(f"{column}: {wrong[0]!r} is no hexadecimal key")
+        raise DataError(f"{column}: {wrong[0]!r} is not a hexadecimal key")
     return f"{column} IN ({', '.join(repr(value) for value in values)})"

@@ -50,7 +50,7 @@ class Checksums(Protocol):
 
 
 class NoChecksums:
-    """No checksums: object storage verifies its content itself."""
+    """Does nothing, for object storage, which verifies its content itself."""
 
     def note(self) -> None:
         """Do nothing."""

@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 SAMPLE = 16_384
 """Approximate size of the sample; in a smaller library it is all pictures."""
 KEPT = 100
-"""Rows kept as the exact answer to a query: the 50 nearest, and those that are as near as the last."""
+"""Number of rows kept as the exact answer to a query: the 50 nearest, and rows with the same cosine as the
+last of these.
+"""
 _TIE = 1e-6
 _DIGITS = 16
 WANTED = 50
@@ -47,12 +49,13 @@ WANTED = 50
 QUERIES = 256
 """Number of queries for measuring the recall, and of those for choosing the parameters."""
 NEAR, FAR = 0.9, 0.5
-"""Cosines of the queries with the vectors from which they are derived; half of the queries have each."""
+"""Cosines of the queries with the vectors from which they are derived; each is that of half of the queries.
+"""
 CANDIDATES = (1_000, 2_000, 4_000)
-"""Numbers of vectors compared in full per text that are tried."""
+"""Numbers of vectors compared in full per text, to try."""
 SMALLEST_PART, FEW_PARTS = 256, 16
 DRIFT = 0.01
-"""Share by which the number of vectors may have changed before everything is measured again."""
+"""Relative change of the number of vectors after which everything is measured again."""
 STAGE = "search index"
 
 
@@ -67,8 +70,8 @@ def due(library: PictureStore) -> bool:
 def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], bool] = lambda: False) -> bool:
     """Build the search indices that are missing, and measure all of them.
 
-    Every index is built atomically. Finished ones are kept after a kill; until all are measured, the library
-    is searched as before.
+    Every index is built atomically, and kept if the process is killed later. Until all are measured, the
+    library is searched as before.
 
     Args:
         library: open for writing.
@@ -107,9 +110,9 @@ def prepare(library: PictureStore, progress: Progress, stopped: Callable[[], boo
 def parts_of(rows: int) -> int:
     """Number of partitions for so many vectors; 0 if comparing all of them is as fast.
 
-    It grows only with the square root: text vectors are so far from picture vectors that nearly all
-    partitions are searched anyway, and assigning a vector to a partition costs a comparison with every
-    centre.
+    The number grows only with the square root of the number of vectors: text vectors are so far from picture
+    vectors that most partitions are searched anyway, and to assign a vector to a partition, it is compared
+    with every centre.
     """
     return max(isqrt(rows) // 16, min(FEW_PARTS, rows // SMALLEST_PART))
 
@@ -147,7 +150,7 @@ def around(vectors: HalfArray | FloatArray, rng: np.random.Generator) -> FloatAr
 
 
 def measure(table: VectorTable, queries: FloatArray, answer: Answer, parts: int) -> Approximation:
-    """Choose the parameters of an index with every other query, and measure the recall with the rest.
+    """Choose the parameters of an index on every other query, and measure the recall on the rest.
 
     Args:
         table: the vectors.
@@ -200,7 +203,7 @@ class Answer:
     """Exact results of Q queries.
 
     Attributes:
-        rows: (Q, K) row numbers of the nearest vectors, in no order.
+        rows: (Q, K) row numbers of the nearest vectors, in no particular order.
         good: (Q, K) mask of those among the 50 nearest, or as near as the last of these.
     """
 
@@ -222,8 +225,8 @@ class Answer:
 def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.bytes_]:
     """Ids of a random sample of the present pictures, ascending.
 
-    An id is the SHA-256 of a picture's content, so those below a bound are a random sample, and always the
-    same one.
+    An id is the SHA-256 of a picture's content, so the ids below a bound are a random sample that is always
+    the same.
 
     Args:
         store: the tables.
@@ -245,7 +248,7 @@ def survey(
     queries: FloatArray,
     wanted: int,
 ) -> tuple[Statistics, Answer]:
-    """One pass over all vectors of a space: their moments, the sample, and the exact results of some queries.
+    """Compute the moments, the sample and the exact results of some queries in one pass over a space.
 
     The mean of the first block is subtracted before the products, so that vectors in a narrow cone lose no
     precision.
@@ -291,7 +294,7 @@ def survey(
 
 
 def _held(some: NDArray[np.bytes_], ids: NDArray[np.bytes_]) -> NDArray[np.bool_]:
-    """Mask (R,) of the ids that are among sorted ones."""
+    """Mask (R,) of the ids that occur in a sorted list."""
     if not len(some):
         return np.zeros(len(ids), dtype=bool)
     return np.asarray(some[np.minimum(np.searchsorted(some, ids), len(some) - 1)] == ids)

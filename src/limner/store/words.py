@@ -1,4 +1,5 @@
-"""Captions by the user, which replace those of the files, and captions by a model, which are added to them.
+"""The user's captions, which replace those of the files, and a model's captions, which are added to those of
+the files.
 
 They are stored in separate tables by the picture's content, so that they survive indexing, new paths and new
 metadata; the user's files are not changed. New captions take effect at once: the captions of those pictures
@@ -84,11 +85,12 @@ class PictureWords(Record):
     """Captions of a picture, with their sources.
 
     Attributes:
-        now: captions in effect.
+        now: captions in use.
         stated: captions of the files.
-        edited: whether the captions in effect are the user's.
-        described: caption by a model, in effect with those of the files unless the user wrote any; or None.
-        coordinates: latitude and longitude of the place where it was taken, if its files state them; or None.
+        edited: whether the captions in use are the user's.
+        described: a model's caption, used with those of the files unless the user wrote captions; None if
+            there is none.
+        coordinates: latitude and longitude in degrees of where it was taken; None if its files state none.
     """
 
     now: Described
@@ -176,7 +178,7 @@ def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
 def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
     """Store a model's captions of pictures, and flush them to the disk.
 
-    They replace those of another model, and are in effect unless the user wrote captions.
+    They replace those of another model, and are used unless the user wrote captions.
 
     Args:
         library: library that contains them.
@@ -200,7 +202,7 @@ def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], s
 
 
 def remove_descriptions(library: PictureStore, sentences: Sentences, model: str | None = None) -> int:
-    """Remove captions by models; the number of pictures.
+    """Remove captions by models; return the number of pictures that had one.
 
     Args:
         library: library that contains them.
@@ -314,7 +316,7 @@ def _described(captions: Sequence[dict[str, str]]) -> Described:
 
 
 def _rows(words: Described) -> list[dict[str, str]]:
-    """Rows as stored: each description once, keywords last and as one row."""
+    """Captions as stored rows: each description once, then all keywords as one row."""
     told = dict.fromkeys(filter(None, map(plain, words.captions)))
     parts = (plain(part) for word in words.keywords for part in word.split(","))
     listed = ", ".join(dict.fromkeys(filter(None, parts)))
@@ -322,7 +324,7 @@ def _rows(words: Described) -> list[dict[str, str]]:
     long = next((row["text"] for row in rows if len(row["text"]) > MAX_CAPTION_CHARS), None)
     if long is not None:
         raise DataError(
-            f"words of {len(long):,} letters; a description, or all keywords together, may have"
+            f"a text of {len(long):,} letters; a description, or all keywords together, may have at most"
             f" {MAX_CAPTION_CHARS:,}"
         )
     return [row for row in rows if row["text"]]

@@ -1,4 +1,4 @@
-"""Writing of a batch: pictures first, then vectors, then files.
+"""Writes a batch: pictures first, then vectors, then files.
 
 The rows of `files` are written last and mark that a file is done. If the process is killed between the
 writes, the next run does the work again, with the same result. It reads no files and runs no encoder.
@@ -101,7 +101,7 @@ def file_row(
         mtime_ns: modification time when it was read; −1 never equals a real time, so that it is read again.
         sha256: SHA-256 of its content, "" if it could not be read.
         reason: reason for skipping it, or error in its metadata.
-        words_key: key of the captions from outside the file.
+        words_key: see `limner.pictures.find.FoundFile`.
         words: captions and other metadata.
         stamp: see `limner.pictures.decode.stamp_of`; "" if unknown.
     """
@@ -160,7 +160,7 @@ def write_batch(
 
     Args:
         store: the tables.
-        files: rows of `files`; of several for one path the last counts.
+        files: rows of `files`; if a path has several, the last one counts.
         pixels: content hash → properties of the picture, at least for contents new to the library.
         labels: content hash → classes, for pictures classified in this batch.
         vectors: space → rows of its table.
@@ -175,7 +175,7 @@ def write_batch(
         _picture(sha, holding, pixels.get(sha), labels.get(sha), known.get(sha), captions=captions)
         for sha, (holding, captions) in sorted(counting.items())
     ]
-    # before the vectors, as a picture with vectors is not encoded again and would never get its labels
+    # before the vectors: a picture with vectors is not encoded again and would never get its labels
     store.upsert(PICTURES, pa.Table.from_pylist(pictures, schema=PICTURES_SCHEMA), known)
     for space, table in vectors.items():
         store.upsert(vectors_name(space), table, encoded[space])
@@ -185,7 +185,7 @@ def write_batch(
 
 
 def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
-    """Store the coordinates of files that were read, and remove those of files that state none any more."""
+    """Store the coordinates of files that were read, and remove those of files that no longer state any."""
     read = {row["key"]: row["coordinates"] for row in rows if row["status"] == "ok" and "coordinates" in row}
     stated = [
         {"id": key, "latitude": pair[0], "longitude": pair[1]}
@@ -198,7 +198,7 @@ def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
 
 
 def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of existing pictures, from their files as stored now."""
+    """Rows of existing pictures, computed from the stored rows of their files."""
     known, counting = store.lookup(PICTURES, "id", pictures), _counting(store, _holders(store, {}, pictures))
     return [
         _picture(row["id"], holding, None, None, row, captions=captions)
@@ -256,7 +256,9 @@ def _picture(
 def _counting(
     store: Store, holders: Mapping[str, list[FileRow]]
 ) -> dict[str, tuple[list[FileRow], list[dict[str, str]]]]:
-    """Picture → its files, and the captions in effect: the user's, else those of the files and of a model."""
+    """For each picture, its files and the captions in effect: the user's, else those of the files and of a
+    model.
+    """
     own, described = own_captions(store, holders), described_captions(store, holders)
     return {
         sha: (
@@ -308,10 +310,10 @@ def write_words_shown(store: Store, words: Mapping[str, str], engine: str) -> No
 
 CAPTIONS, MULTILINGUAL = "captions", "multilingual"
 CAPTION_SPACES = (CAPTIONS, MULTILINGUAL)
-"""Spaces of captions: of English ones, and of all that the multilingual encoder reads."""
+"""Spaces of captions: English ones, and all that the multilingual encoder reads."""
 WORDED_SPACES = (*CAPTION_SPACES, OCR)
 """Spaces of texts, which not every picture has."""
-_SHARES_FROM = 1000  # captions; more would not change the shares by a hundredth
+_SHARES_FROM = 1000  # number of captions; more would change the shares by less than a hundredth
 _TEXTS_AT_ONCE = 512
 _GROUP_ROWS = 8192
 
@@ -407,14 +409,14 @@ def _encode_texts(
     progress: Progress,
     stopped: Callable[[], bool],
 ) -> int:
-    """Bring the vectors of one space up to date; the number of encoded pictures.
+    """Bring the vectors of one space up to date; return the number of encoded pictures.
 
     Args:
         library: its table of the space exists.
         space: its name.
         encoder: encoder of the texts.
         pictures: id, and all texts of the picture.
-        readable: those that the encoder can read.
+        readable: the texts that the encoder can read.
         progress: see `encode_captions`.
         stopped: see `encode_captions`.
     """
@@ -439,7 +441,7 @@ def _encode_texts(
         vectors = mean_vectors(encoder, texts)
         good = usable_rows(vectors)
         for silent in np.flatnonzero(~good):
-            progress.note(f"{space}: the encoder reads nothing in {texts[silent][0][:60]!r}; it is left out")
+            progress.note(f"{space}: the encoder cannot read {texts[silent][0][:60]!r}; it is left out")
         kept = np.flatnonzero(good)
         rows = ([names[row] for row in kept], [hashes[row] for row in kept], vectors[kept])
         store.upsert(table, vector_table(*rows))
@@ -468,7 +470,7 @@ def readable_captions(
 
 
 def unread_captions(library: PictureStore) -> dict[str, str]:
-    """Language of the first caption, by id, of pictures with captions that no encoder reads."""
+    """Language of the first caption of pictures whose captions no encoder reads, by id."""
     store = library.store
     spaces = [vectors_name(space) for space in CAPTION_SPACES if space in library.settings.spaces]
     known = np.sort(np.concatenate([np.zeros(0, DIGEST), *(sorted_ids(store, table) for table in spaces)]))
@@ -499,7 +501,7 @@ def mean_vectors(encoder: TextEncoder, texts: Sequence[Sequence[str]]) -> FloatA
 
 
 def _clock(text: str) -> float:
-    """Seconds of the local clock, whatever its zone; NaN without a time of day, as of scans."""
+    """Local time in seconds, ignoring time zones; NaN without a time of day, as for scans."""
     if not text or text[11:19] == "00:00:00":
         return np.nan
     return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
@@ -510,9 +512,9 @@ def link_near(library: PictureStore) -> None:
     store = library.store
     kinds = [("id", DIGEST), ("phash", "S16"), ("group", DIGEST), ("taken", "S40")]
     rows = sorted_rows(store, PICTURES, kinds, PRESENT)
-    # not from the bytes of the digits, as a hash may have fewer of them
+    # parsed as a number: a hash may have fewer digits
     hashes = np.fromiter((int(phash, 16) for phash in rows["phash"]), np.uint64, len(rows))
-    # The local clock, whatever its zone: a burst is one camera's.
+    # Time zones do not matter: a burst is of one camera.
     taken = np.array([_clock(text.decode()) for text in rows["taken"].tolist()], np.float64)
     frames = _frames(store, rows["id"])
     smallest = rows["id"][near_groups(hashes, taken=taken, frames=frames)]
@@ -523,7 +525,7 @@ def link_near(library: PictureStore) -> None:
 
 
 def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of pictures of one size without a time of day that a camera numbered one after the other.
+    """Index pairs of pictures of one size without a time of day that a camera numbered consecutively.
 
     Args:
         store: the tables.
@@ -550,7 +552,7 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
 
 
 def group_counts(store: Store) -> tuple[int, int]:
-    """Near-duplicate groups of two or more present pictures, and the pictures in them."""
+    """Number of near-duplicate groups with two or more present pictures, and of the pictures in them."""
     others = sorted_rows(store, PICTURES, [("group", DIGEST)], f"{PRESENT} AND id != `group`")["group"]
     groups = len(np.unique(others))
     return groups, groups + len(others)
