@@ -168,7 +168,9 @@ def test_an_overlay_has_the_name_of_its_data_set(tmp_path):
     (tmp_path / "data" / "cite.toml").write_text('[data]\nset = "cite++"\n')
     row = tmp_path / "row.toml"
     row.write_text('system = "cmcm"\n')
-    with pytest.raises(ConfigError, match=r"cite.toml: is of the data set 'cite\+\+', and 'cite' is another"):
+    with pytest.raises(
+        ConfigError, match=r"cite.toml: is for the data set 'cite\+\+', but 'cite' is another"
+    ):
         read_config(row, data="cite")
 
 

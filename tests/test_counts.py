@@ -31,11 +31,10 @@ NEVER_ONE = (
     "{count:,} steps, at most",
     "{MAX_ELEMENTS:,} list items",
     "{TEXTS_WAITING} texts",
-    "{len(answers)} steps got",  # texts of the demonstration
+    "{len(answers)} steps are right",  # texts of the demonstration
     "{suffix} files are not read",
     "{run.folder} compares pictures",
     "{run.system} compares pictures",
-    "{settings.system} takes no steps",
     "perplexity, {kind} pictures",
     "{task.completed:,.0f} of",  # a bar's
     "all {total:,} picture files exist",  # of a published set
@@ -85,10 +84,9 @@ NEVER_ONE = (
     "{len(raters) or 'no'} raters of this study match",  # none or several
     "from {entry['items']} items per row",  # a published one
     "--relation {words!r} names no run",
-    "keys_run {config.keys_run} reads texts",
     "of {len(set(ids))} training pictures",
     "{config.graph!r} needs scene graphs",
-    "{min(self.topics)} topics is more than",
+    "{min(self.topics)} topics gives each more than",
 )
 
 

@@ -347,8 +347,7 @@ def test_the_demonstration_goes_from_drawings_to_pages(
     assert "red pagoda" not in alone
     assert "red pagoda" in (tmp_path / "demo" / "photographs.html").read_text(encoding="utf-8")
     counts = [
-        tuple(map(int, found))
-        for found in re.findall(r"^(\d+) of (\d+) steps got the picture", out, re.MULTILINE)
+        tuple(map(int, found)) for found in re.findall(r"^(\d+) of (\d+) steps are right", out, re.MULTILINE)
     ]
     assert [steps for _, steps in counts] == [7, 6, 8, 9, 9]
     *drawn, by_captions, by_pixels = (right for right, _ in counts)

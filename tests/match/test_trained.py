@@ -124,7 +124,7 @@ def test_a_run_of_several_vectors_per_picture_is_refused(tmp_path, monkeypatch):
     can = system("complementary").capabilities(ComplementaryConfig.model_validate({"data": {"set": "pairs"}}))
     opened = Run(tmp_path, None, SimpleNamespace(system="complementary"), can)
     monkeypatch.setattr(Run, "open", lambda folder, device: opened)
-    with pytest.raises(ConfigError, match="gives a picture 3 vectors, a library holds one"):
+    with pytest.raises(ConfigError, match="set of vectors \\(K = 3\\), but a library stores one"):
         Run.for_library(tmp_path)
 
 

@@ -107,7 +107,7 @@ def test_a_library_is_measured_by_what_was_preferred(captioned, tmp_path, capsys
     status, told = evaluated(captioned, tmp_path, capsys, "--json")
     assert status == 0, told.err
     assert (
-        "not in this library: 1 judged picture; without a right picture in it, and so no query: 1 topic"
+        "not in this library: 1 judged picture; left out, because no relevant picture is in it: 1 topic"
         in told.err
     )
     chance, found = json.loads(told.out)

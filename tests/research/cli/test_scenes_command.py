@@ -252,7 +252,7 @@ def test_the_command_writes_graphs_and_a_page(pictures, tmp_path, prior, capsys)
     options = {"detector": str(model), "classes": tmp_path / "names.txt", "to": tmp_path / "out"}
     scenes(pictures, **options)
     shown = capsys.readouterr()
-    assert "3 graphs of 3 files (3 looked at now" in shown.out
+    assert "3 graphs of 3 files (3 processed now" in shown.out
     assert "broken.jpg" in shown.out
     assert "positions of the boxes alone" in shown.err
     page = (tmp_path / "out" / PAGE).read_text()

@@ -114,7 +114,7 @@ def test_a_fetch_reports_goes_on_and_fails_when_nothing_came(tmp_path, capsys):
         (tmp_path / MAP_NAME).write_text(json.dumps(urls))
         to = tmp_path / "images"
         words = ["fetch", "clue", "--annotations", tmp_path, "--host-pause", "0"]
-        with pytest.raises(LimnerError, match="no picture came"):
+        with pytest.raises(LimnerError, match="no picture was downloaded"):
             run(*words, "--to", tmp_path / "guarded")
         assert not server.asked
         assert "address refused" in capsys.readouterr().out

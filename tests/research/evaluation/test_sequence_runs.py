@@ -78,7 +78,7 @@ def test_the_models_of_a_test_set_are_made_once(monkeypatch):
 def test_saliency_of_many_pictures_is_made_on_request_only(monkeypatch):
     monkeypatch.setattr(sequence_runs, "MOST_PICTURES", 5)
     rows, scores = stored(np.random.default_rng(0).random((12, 3))), tabled(np.eye(12))
-    with pytest.warns(LimnerWarning, match="VSR of 12 pictures is left out; --saliency"):
+    with pytest.warns(LimnerWarning, match="VSR of 12 pictures is left out; pass --saliency"):
         left = SequenceMeter().measure(ABOUT, pages(), scores, rows)
     assert left.levels == {}
     assert left.found["steps"].similarity == pytest.approx([1.0] * 12)

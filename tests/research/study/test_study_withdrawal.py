@@ -118,7 +118,7 @@ def test_withdrawal_by_command(tmp_path, pairwise_study, database_url, capsys):
         assert "no raters of this study match" in told
         assert told.count("\n") == 1
     assert withdraw(raters[0][:12])[:2] == (0, f"{raters[0][:12]} withdrawn: 5 votes deleted\n")
-    assert "had withdrawn before" in withdraw(raters[0])[1]
+    assert "has already withdrawn" in withdraw(raters[0])[1]
     left = read_stored(folder, database_url).votes
     assert {vote.rater for vote in left if vote.answer is not None} == {raters[1]}
     assert sum(vote.answer is None for vote in left) == 5

@@ -389,8 +389,8 @@ def test_a_run_comes_back_with_its_settings(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("form=alpha",), "form 'alpha' is of hal and mithun"),
-        (("baselines.hal_bank=true",), "hal_bank is of method 'hal'"),
+        (("form=alpha",), "form 'alpha' applies only to methods hal and mithun"),
+        (("baselines.hal_bank=true",), "hal_bank applies only to method 'hal'"),
         (("method=diversty",), "method"),
         (("weights.gama=1",), r"did you mean 'weights\.gamma'"),
         (("weights.gamma=2",), r"weights\.gamma"),

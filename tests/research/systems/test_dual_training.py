@@ -71,7 +71,7 @@ def test_the_dual_encoder_learns_and_comes_back(tmp_path, context):
     found = judge(settings, rows)(model)
     assert found == position.history[position.best_epoch]["val"]
     assert found["MRR"] > 0.5
-    with pytest.raises(CheckpointError, match="another encoder of sentences"):
+    with pytest.raises(CheckpointError, match="another sentence encoder"):
         dual.SYSTEM.load(tmp_path, sentences=Words("two"))
 
 

@@ -324,7 +324,7 @@ def test_drawn_pictures_are_refused_with_what_to_do(tmp_path, capsys):
     for how in (["--data", "picturebook"], ["--data", "stories", "--set", "data.set=picturebook"]):
         assert run(["train", row, *how, "--to", str(tmp_path / "run")]) == 2
         told = capsys.readouterr().err.splitlines()[-1]
-        assert "drawn in memory; write them to a folder with limner.research.worlds.write, and pass" in told
+        assert "in memory; write them to a folder with limner.research.worlds.write, and pass" in told
 
 
 @pytest.mark.slow
@@ -351,4 +351,4 @@ def test_a_run_of_five_sets_is_measured_on_each_and_stands_in_their_tables(tmp_p
     shown = capsys.readouterr().out
     assert shown.count("\n| limner, five sets |") == len(rows)
     assert run(["table", "limner-1", "--smoke"]) == 2
-    assert "give --runs, not --smoke" in capsys.readouterr().err
+    assert "give --runs instead" in capsys.readouterr().err

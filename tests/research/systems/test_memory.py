@@ -184,7 +184,7 @@ def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path, table, name):
         except CheckpointError as error:
             found.append(str(error))
     assert found
-    assert all("damaged, the first of pair" in line for line in found)
+    assert all("damaged (checksum differs), first row" in line for line in found)
 
 
 def test_a_state_is_a_copy_and_vectors_are_detached(tmp_path):
@@ -195,9 +195,9 @@ def test_a_state_is_a_copy_and_vectors_are_detached(tmp_path):
     held.close()
     assert not state["bank.seen"].any()
     assert not held.read().texts.requires_grad
-    with pytest.raises(CheckpointError, match=r"of 2 pairs, 2 wide, expected 3 pairs"):
+    with pytest.raises(CheckpointError, match=r"found 2 pairs of width 2, expected 3 pairs"):
         memory(3).load_state(state)
-    with pytest.raises(CheckpointError, match="of none, expected 2 pairs"):
+    with pytest.raises(CheckpointError, match="found none, expected 2 pairs"):
         memory(2).load_state({})
     (tmp_path / FOLDER / "0-1.text").write_bytes(b"short")
     cut = memory(2, folder=tmp_path)
@@ -246,5 +246,5 @@ def test_processes_share_the_rows(tmp_path):
         assert set(state["near"].tolist()) == {8, 7, 4}
     saved = checkpoint.load(tmp_path / "saved.safetensors")[0]
     assert sorted(sound for _, sound in states(tmp_path, saved)) == [True, True]
-    with pytest.raises(CheckpointError, match="shared by 2 processes, here are 1; resume with as many"):
+    with pytest.raises(CheckpointError, match="saved by 2 processes, now 1; resume with the same number"):
         memory(5, folder=tmp_path).load_state(saved)

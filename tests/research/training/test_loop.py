@@ -427,7 +427,7 @@ def test_an_overflow_that_no_scale_ends_stops_the_run(tmp_path):
     task = Overflowing(losses=range(1, 100))
     task.steps_per_epoch = 50
     with pytest.raises(
-        NumericsError, match=r"\(samples 5 rows\).*17 updates of this epoch left out.*bfloat16"
+        NumericsError, match=r"\(samples 5 rows\).*17 updates of this epoch skipped.*bfloat16"
     ):
         loop(tmp_path, task, CALM).fit()
 

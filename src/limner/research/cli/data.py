@@ -135,13 +135,13 @@ def fetch(
         File of the URLs (clue: img2idxmap.json; conceptual: the TSV), or its folder. Default:
         data/SET below $LIMNER_DATA.
     parallel
-        Requests at once.
+        Maximum number of simultaneous requests.
     per_host
-        Requests at once to one host.
+        Maximum number of simultaneous requests to one host.
     host_pause
         Seconds between two requests to one host.
     timeout
-        Seconds one picture may take.
+        Maximum time per picture, in seconds.
     max_mb
         Maximum size of a picture, in MB.
     max_total_gb
@@ -204,11 +204,11 @@ def build_recipes(
     fetch
         Also fetch pictures of saved pages from the web.
     parallel
-        Requests at once, one to a host.
+        Maximum number of simultaneous requests, one per host.
     host_pause
         Seconds between two requests to one host; longer if the host asks for it.
     timeout
-        Seconds one page or picture may take.
+        Maximum time per page or picture, in seconds.
     max_mb
         Maximum size of a page or picture, in MB.
     max_total_gb

@@ -43,7 +43,7 @@ def train(
 ) -> None:
     """Train a system from a settings file; run it again to resume after an interruption.
 
-    The test split is never used. Ctrl-C and SIGTERM save before stopping; a crash loses at most
+    The test split is dropped first. Ctrl-C and SIGTERM save before stopping; a crash loses at most
     loop.save_every_steps steps. Under torchrun the processes train together.
 
     Example: limner train configs/cmcm/cmcm.toml --data picturebook --set preset=laptop --to runs/cmcm

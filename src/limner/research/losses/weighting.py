@@ -191,6 +191,9 @@ def means(matrix: NeighbourMatrix, vectors: Tensor) -> Tensor:
         vectors: (n, H) vectors E.
     Returns:
         (n, H) means.
+    Raises:
+        ShapeError: the vectors are not (n, H).
+        NumericsError: a vector is not finite.
     Source: docs/methods/complementary.md §5.
     """
     if vectors.ndim != 2 or len(vectors) != len(matrix.counts):

@@ -347,27 +347,51 @@ class Model(nn.Module):
         return block
 
     def relation_terms(self, texts: FloatArray, images: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; a logit is their sum."""
+        """(N, D), (M, D) → (N, C) text terms with the bias, (M, C) picture terms; a logit is their sum.
+
+        Raises:
+            ConfigError: the model predicts no relations, or not linearly.
+        """
         raise self._without("relations")
 
     def relation_table(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(N, D) and (M, D) → (N, M, C) logits of all pairs, for blocks of moderate size."""
+        """(N, D) and (M, D) → (N, M, C) logits of all pairs, for blocks of moderate size.
+
+        Raises:
+            ConfigError: the model predicts no relations.
+        """
         raise self._without("relations")
 
     def relation_probabilities(self, texts: FloatArray, images: FloatArray) -> FloatArray:
-        """(B, D) texts and (B, D) pictures, row by row → (B, C) probability that each relation holds."""
+        """(B, D) texts and (B, D) pictures, row by row → (B, C) probability that each relation holds.
+
+        Raises:
+            ConfigError: the model predicts no relations.
+        """
         raise self._without("relations")
 
     def attention(self, texts: Sequence[str]) -> list[list[tuple[str, float]]]:
-        """The tokens of each text, up to `max_length`, with their attention weights, which sum to 1."""
+        """The tokens of each text, up to `max_length`, with their attention weights, which sum to 1.
+
+        Raises:
+            ConfigError: the model has no attention.
+        """
         raise self._without("attention")
 
     def surprise(self, pictures: Sequence[FloatArray], stories: Sequence[Sequence[str]]) -> Surprise:
-        """Surprise of the sentences of stories, given the (T, F) features of each story's pictures."""
+        """Surprise of the sentences of stories, given the (T, F) features of each story's pictures.
+
+        Raises:
+            ConfigError: the model has no captioner.
+        """
         raise self._without("captioner")
 
     def tell(self, pictures: Sequence[FloatArray]) -> list[list[str]]:
-        """(T, F) features of each story's pictures → T generated texts per story."""
+        """(T, F) features of each story's pictures → T generated texts per story.
+
+        Raises:
+            ConfigError: the model has no captioner.
+        """
         raise self._without("captioner")
 
     def _without(self, what: str) -> ConfigError:
@@ -491,8 +515,8 @@ class System(Generic[C, M]):
             parts.sentences = sentences if sentences is not None else text_encoder()
             if about.get("sentences") != parts.sentences.fingerprint:
                 raise CheckpointError(
-                    f"{file}: trained on vectors of another encoder of sentences than the installed"
-                    f" {parts.sentences.name}; install the one it was trained with, or train it again"
+                    f"{file}: trained with another sentence encoder than {parts.sentences.name}; install the"
+                    " one it was trained with, or train it again"
                 )
         self.restore_parts(config, parts)
         model = self.build(config, parts)

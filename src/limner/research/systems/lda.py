@@ -68,7 +68,8 @@ class LdaArchitecture(Record):
 class LdaConfig(RunConfig):
     """Settings of LDA; there is no published code, so all presets are equal.
 
-    Only ``metric`` and ``seed`` of ``loop`` are used; ``max_length`` and ``tokeniser`` of ``data`` are not.
+    Of ``loop``, only ``metric`` and ``seed`` are used; of ``data``, the settings of batches and word vectors,
+    ``tokeniser`` and ``max_length`` are not.
 
     Attributes:
         model: see `LdaArchitecture`.

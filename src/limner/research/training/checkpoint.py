@@ -255,7 +255,15 @@ class TrainingState:
 
 
 def stored(file: Path, parse: Callable[[bytes], T], what: str) -> T:
-    """Read a file that training writes at its end."""
+    """Read a file that training writes at its end.
+
+    Args:
+        file: a JSON object, with or without the checksum of `limner.checksums.seal`.
+        parse: function of its content without the checksum.
+        what: name of the content, for messages.
+    Raises:
+        CheckpointError: the file is missing or damaged.
+    """
     try:
         return parse(unseal(file.read_bytes(), file, "run limner train to its end"))
     except DataError as error:

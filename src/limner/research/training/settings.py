@@ -221,7 +221,7 @@ class RunConfig(Record):
         for name, entry in self.data.mixture.items():
             if entry.weight != 1 and not self.DRAWS_BY_WEIGHT:
                 raise ValueError(
-                    f"{self.system} takes every row once an epoch; leave data.mixture.{name}.weight out"
+                    f"{self.system} uses every row once per epoch; leave data.mixture.{name}.weight out"
                 )
         if self.data.beside and not self.READS_BESIDE:
             raise ValueError(f"{self.system} reads the features of one backbone; leave data.beside out")

@@ -101,7 +101,7 @@ class ComplementaryTask(SystemTask[ComplementaryConfig, Pvse]):
         return {"total": total} | found
 
     def _whole(self, batch: Batch) -> Polysemous:
-        """Outputs of the model for all pairs of a batch, but residuals only for this process's."""
+        """Outputs of the model for all pairs of a batch; residuals only for the pairs of this process."""
         out: Polysemous = self.model(batch.words, batch.lengths, batch.pictures)
         return out._replace(texts=batch.all_gather(out.texts), images=batch.all_gather(out.images))
 

@@ -45,7 +45,7 @@ class PairWeights:
         self._epochs = torch.tensor([-1, -1])  # epoch of the scores, and first epoch with scores
 
     def score(self, memory: EpochMemory, epoch: int, device: torch.device) -> None:
-        """Score all pairs for an epoch, on a device; does nothing if the memory is empty or it is done."""
+        """Score all pairs for an epoch, on a device; does nothing without a memory, or if already done."""
         bank = memory.read()
         if bank is None or int(self._epochs[0]) == epoch:
             return

@@ -164,7 +164,12 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
 
 
 def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
-    """Picture → graph, for all graphs in the file."""
+    """Picture → graph, for all graphs in the file, or those of drawn pictures.
+
+    Raises:
+        ConfigError: no file of graphs is named.
+        DataError: the file is damaged.
+    """
     drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
     if drawn is not None:
         shuffled = config.loop.seed if config.graphs == "shuffled" else None

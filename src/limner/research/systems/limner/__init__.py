@@ -338,7 +338,7 @@ class LimnerTask(SystemTask[LimnerConfig, Limner]):
 def context_of(corpus: Corpus, vectors: Tensor) -> Tensor:
     """(N, W) vectors of all training texts → (N, W) means of the other steps of their stories.
 
-    If a picture has several texts, each counts as the step; texts without a story have zero context.
+    If a picture has several texts, each counts as a step of its own; texts without a story have zero context.
     """
     members: dict[str, list[int]] = {}
     for row, pair in enumerate(corpus.train.pairs):

@@ -31,9 +31,10 @@ TRAITS_SPACE = 64
 
 
 class LimnerArchitecture(BaseShape):
-    """Sizes, parts and dropout rates of the model.
+    """Sizes, parts and dropout rates of the model; see `BaseShape` for the sizes.
 
     Attributes:
+        changed_from, looks, last_stage: see `BaseShape`; other defaults or bounds.
         dropout: dropout rate of picture features and hidden units.
         text_dropout: dropout rate of sentence vectors.
         look_dropout: dropout rate of features for picture–picture vectors.
