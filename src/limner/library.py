@@ -161,14 +161,19 @@ class Library:
         return self.store.find(name)
 
     def summary(self) -> LibrarySummary:
-        """Counts of pictures, files, captions and vectors."""
+        """Counts of pictures, files, captions and vectors.
+
+        Example:
+            >>> limner.Library("lib").summary().pictures
+            66
+        """
         return self.store.summary()
 
     def version(self) -> tuple[int, ...]:
         """Version numbers of the library's tables: different after any process has changed the library."""
         return self.store.version()
 
-    def remember(self) -> None:
+    def mark_as_last_used(self) -> None:
         """Make this the library used last, which `open` opens by default."""
         remember_last_library(self._path)
 

@@ -67,7 +67,7 @@ def describe(
         if endpoint is not None:
             raise ConfigError("--remove needs no endpoint; leave --endpoint out")
         opened = Library.open(library, note=say)
-        opened.remember()
+        opened.mark_as_last_used()
         count = opened.remove_descriptions(model)
         if json:
             emit_json({"removed": count})
@@ -85,7 +85,7 @@ def describe(
 
     chat = Chat(endpoint, model, allow_remote=allow_remote, timeout_s=timeout_s)
     opened = Library.open(library, note=say)
-    opened.remember()
+    opened.mark_as_last_used()
     with IndexProgress() as progress:
         report = opened.describe(chat, every=every, limit=limit, progress=progress)
     if not (report.stopped and not report.described and not report.failed):

@@ -188,7 +188,7 @@ def illustrate(
         _read_pictures(opened, sources, model=model, metric=metric, language=language)
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
-    opened.remember()
+    opened.mark_as_last_used()
     allowed = file_policy_of(opened.store, allowed=allow_outside)
     boards: list[Board] = []
 

@@ -133,7 +133,7 @@ def index(
             )
         emit_report(report, report.lines(), as_json=json)
         check_report(report, opened.place)
-    opened.remember()
+    opened.mark_as_last_used()
     if report.missing:
         _ask_to_forget(report.missing, opened, told=not json)
 

@@ -126,7 +126,7 @@ def search(
         model=model,
         channels=channel,
     )
-    opened.remember()
+    opened.mark_as_last_used()
     for line in found.notes:
         say(line)
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
