@@ -33,7 +33,7 @@ from limner.research.runs.coupled import Coupled
 from limner.research.runs.measure import fixed_features
 from limner.research.runs.metric import fit_pairwise, read_pairwise
 from limner.research.runs.run import Run, vectors
-from limner.research.scenes.beside import beside
+from limner.research.scenes.extra_encoders import with_extra_encoders
 from limner.research.training.corpus import Corpus, open_corpus, rows_of
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "MRR", "StR@1")
@@ -81,7 +81,9 @@ def opened(run, weights, part, metric=None, *, of=""):
     """One part as a run sees it, with the pull of a metric or of looks."""
     opened = Run.open(run)
     model, config = opened.model, opened.config
-    data, pictures = open_corpus(config.data, layer=opened.can.layer, weights=weights, beside=beside)
+    data, pictures = open_corpus(
+        config.data, layer=opened.can.layer, weights=weights, extra_encoders=with_extra_encoders
+    )
     data = set_of(data, of) if of else data
     pairs = sorted(one_row_per_pair(data.split(part)), key=lambda pair: (pair.seq or pair.id, pair.pos or 0))
     rows = rows_of(pairs, pictures, ())

@@ -75,7 +75,6 @@ NEVER_ONE = (
     "The first of {first.pictures} validation pictures",
     '{len(values)} seeds"] if len(values) > 1',
     "of {len(every)} validation stories",
-    "{MAX_VIDEO_S} s frames are taken",
     "names a picture of {source.name}",
     "of {count} labels,",
     "but {len(names)} names given",

@@ -193,7 +193,7 @@ def test_who_names_no_library_fills_the_default_one_and_asks_the_one_used_last(t
         limner.Library.open()
     default = limner.Library()
     assert limner.Library.open().place == default.place
-    limner.Library(tmp_path / "other").remember()
+    limner.Library(tmp_path / "other").mark_as_last_used()
     notes = []
     assert limner.Library.open(note=notes.append).place == str(tmp_path / "other")
     assert notes == [f"library: {tmp_path / 'other'}, the one used last"]

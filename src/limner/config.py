@@ -57,7 +57,7 @@ def build(
     Args:
         model: the settings class.
         values: nested plain values, as read from TOML.
-        where: file or option that the values come from, for messages.
+        where: file or option from which the values come, for messages.
         overrides: overrides such as ``"train.lr=2e-4"``; a value that is not valid TOML is a string.
         context: context for validators of the class.
     Raises:
@@ -93,7 +93,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _assign(values: dict[str, Any], override: str) -> None:
-    """Put one ``a.b=value`` into nested values, copying the tables it changes."""
+    """Set one ``a.b=value`` in nested values; changed tables are copied."""
     key, equals, text = override.partition("=")
     *tables, name = key.strip().split(".")
     if not equals or not name:
@@ -164,7 +164,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 
     Args:
         before: nested plain values, with the settings of a run under ``config``.
-        now: the same, of today. Values derived from the settings are listed only if no setting differs.
+        now: current values in the same form. Values derived from settings are listed only if no setting
+            differs.
     """
     old, new = flat(before), flat(now)
     changed = {

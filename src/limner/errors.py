@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 RESEARCH = "'limner[research]'"
-"""Argument of pip that installs the packages of the research commands."""
+"""Argument for ``pip install`` with the packages that the research commands need."""
 
 
 class LimnerError(Exception):
@@ -85,7 +85,7 @@ def installed(what: str, package: str) -> Iterator[None]:
 
     Args:
         what: the missing part, such as ``"open_clip"``.
-        package: as pip takes it, such as ``"'limner[clip]'"``.
+        package: argument for ``pip install``, such as ``"'limner[clip]'"``.
     Raises:
         MissingError: an import failed.
     """
@@ -116,8 +116,8 @@ def counted(count: int, noun: str, plural: str = "") -> str:
 
     Args:
         count: how many, ≥ 0.
-        noun: of one, with any words before it.
-        plural: of several; unless given the noun with its usual ending.
+        noun: singular, with any words before it.
+        plural: plural; by default the noun with its usual ending.
     """
     if count == 1:
         return f"1 {noun}"

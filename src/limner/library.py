@@ -1,6 +1,7 @@
-"""The Python API: a `Library` to fill, search and illustrate texts from, with its results.
+"""The Python API: `Library`, with which pictures are indexed and searched and texts illustrated, and its
+results.
 
-Command line, studio and notebook call the same methods, so that they give the same storyboard.
+Command line, studio and notebooks call the same methods, so that they all produce the same storyboard.
 """
 
 from __future__ import annotations
@@ -160,14 +161,19 @@ class Library:
         return self.store.find(name)
 
     def summary(self) -> LibrarySummary:
-        """Counts of pictures, files, captions and vectors."""
+        """Counts of pictures, files, captions and vectors.
+
+        Example:
+            >>> limner.Library("lib").summary().pictures
+            66
+        """
         return self.store.summary()
 
     def version(self) -> tuple[int, ...]:
         """Version numbers of the library's tables: different after any process has changed the library."""
         return self.store.version()
 
-    def remember(self) -> None:
+    def mark_as_last_used(self) -> None:
         """Make this the library used last, which `open` opens by default."""
         remember_last_library(self._path)
 
@@ -200,15 +206,15 @@ class Library:
                 all sources that were added before.
             model: trained run, or its folder, whose image encoder is applied too; see `illustrate`.
             metric: trained same-document metric, or its folder, that is applied too.
-            encoders: image encoders; ``auto`` uses those that the library was made with; for a new library,
-                CLIP if it has been downloaded, otherwise base, which comes with limner. None uses all that
-                the library was made with.
+            encoders: names of image encoders. ``auto`` uses base or CLIP, whichever the library already has;
+                if it has neither, CLIP if it has been downloaded, otherwise base, which comes with limner.
+                None uses all encoders of the library.
             weights: weights, ``NAME=FILE``, or folders to look in. Default: those of this object.
             precision: precision of the backbone. Default: that of the library's vectors; new libraries use
                 bfloat16 (with torch, float32 on CPUs that are slow in bfloat16).
-            engine: engine that runs the backbone on a CPU. auto uses openvino; a network that does not come
-                as a file of limner's runs in it only for many pictures, and if its vectors agree with
-                torch's. ray reads and encodes in many processes and needs the extra ``scale``.
+            engine: engine that runs the backbone on a CPU. auto uses openvino; networks that do not come with
+                limner run in it only for many pictures, and only if its vectors agree with torch's. ray reads
+                and encodes in many processes and needs the extra ``scale``.
             address: URL of a Ray cluster; None for one on this machine.
             captions: whether to use captions that come with the pictures.
             sentences: folder or name of a sentence-transformers model to use instead of the multilingual
@@ -242,7 +248,7 @@ class Library:
             (0, 0)
         """
         from limner.progress import RESUME, index_progress
-        from limner.store.ingest import index  # not needed to search or illustrate
+        from limner.store.ingest import index  # searching and illustrating do not need it
 
         places = [as_path(source, "add") for source in sources]
         if address is not None and engine != "ray":
@@ -320,12 +326,12 @@ class Library:
     def describe(
         self, chat: Chat, *, every: bool = False, limit: int | None = None, progress: Progress | None = None
     ) -> DescribeReport:
-        """Caption pictures that have no caption with a vision model.
+        """Use a vision model to caption pictures that have no caption.
 
         Args:
             chat: the model.
             every: whether to describe pictures that have captions in their files too.
-            limit: most pictures to describe.
+            limit: maximum number of pictures to describe.
             progress: receiver of the progress.
         Returns:
             Counts of described pictures, and the failures with reasons.
@@ -372,9 +378,9 @@ class Library:
         """Find pictures by words or by a picture.
 
         Args:
-            query: words; or a picture of the library, as a `Picture` or a path; or the path of any other
-                picture, which is not added.
-            k: most pictures to return, at least 1.
+            query: words; a picture of the library, as a `Picture` or a path; or the path of any other
+                picture, which is not added to the library.
+            k: maximum number of pictures to return, at least 1.
             added: words for things that the pictures should show too, if the query is a picture.
             without: words for things that the pictures should not show.
             folder: folder; only pictures in it or its subfolders are returned.
@@ -410,7 +416,7 @@ class Library:
         opened = self.illustrator(model, metric, channels)
         if isinstance(query, str):
             if added:
-                raise ConfigError("search: --with adds words to a picture; write them into the words instead")
+                raise ConfigError("search: --with adds words to a picture; add them to the search words")
             note = opened.query_note(query)
             found = opened.search(
                 query, k, relation, without=several(without), only=only, min_probability=min_probability
@@ -519,7 +525,7 @@ class Library:
             raise ConfigError(f"again: {again!r:.60} needs an earlier storyboard; add keep")
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
-        from limner.match.explain import advice  # here and below: not needed for a search
+        from limner.match.explain import advice  # imported here and below because a search does not need them
         from limner.text.read import reading_of
 
         before = None if keep is None else _board(keep)
@@ -594,10 +600,10 @@ class Library:
             self._store, self._version = self._read()
             self._opened.clear()
         runs, channels = (_run(model), _run(metric)), several(channels)
-        # The cached illustrator refers to the run, so the run's id cannot be reused.
+        # The cached illustrator keeps a reference to the run, so its id cannot be reused.
         key = (*(run if isinstance(run, Path) else id(run) for run in runs), *channels)
         if key not in self._opened:
-            from limner.match.illustrator import Illustrator  # not needed to add pictures
+            from limner.match.illustrator import Illustrator  # adding pictures does not need it
 
             device = checked_device(self._device)
             asked = compared = None
@@ -616,16 +622,16 @@ class Library:
         return self._opened[key]
 
     def _read(self) -> tuple[PictureStore, tuple[int, ...]]:
-        """Read the library again, without changing the old store, which may still be in use; its version."""
+        """Open the library again, because the old store may still be in use; return its version."""
         store = PictureStore(self._path)
         return store, store.version()
 
 
 class Storyboard(Board):
-    """A storyboard that can be saved, and that a notebook shows; see `Library.illustrate`.
+    """A storyboard that can be saved and is displayed in notebooks; see `Library.illustrate`.
 
     Attributes:
-        notes: remarks on how the text was read and its pictures were chosen, a line each.
+        notes: notes on how the text was read and its pictures were chosen, one line each.
         kept: number of steps that kept their picture from an earlier storyboard; None without one.
 
     Example:
@@ -673,7 +679,7 @@ class Storyboard(Board):
         page_size: PageSize | None = None,
         originals: bool = False,
     ) -> Exported:
-        """Write the storyboard, whole or not at all.
+        """Write the storyboard to a file, atomically.
 
         Args:
             out: the file; its extension gives the format: .html (one page), .pdf, .docx, .epub, .pptx, .md
@@ -715,12 +721,12 @@ class Storyboard(Board):
 
 
 class Hits(list[Candidate]):
-    """Result of a search: pictures, best first, which a notebook shows; see `Library.search`.
+    """Result of a search: pictures, best first, displayed in notebooks; see `Library.search`.
 
     Attributes:
         channels: names of the channels that were compared.
-        notes: remarks on the result, a line each.
-        searched: number of pictures that were searched: those that meet the conditions.
+        notes: notes on the result, one line each.
+        searched: number of pictures that were searched, namely those that meet the conditions.
         below: number of pictures left out because their probability is below `min_probability`.
 
     Example:
@@ -753,7 +759,7 @@ def as_path(value: object, where: str) -> Path:
 
 
 def several(values: Sequence[One]) -> Sequence[One]:
-    """Sequence of values; a single value, such as a string, becomes a sequence of one."""
+    """A sequence of values; a single value, such as a string, becomes a sequence of length one."""
     return values if isinstance(values, list | tuple) else (values,)
 
 
@@ -763,7 +769,7 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
 
 
 def file_policy_of(library: PictureStore, *, allowed: bool) -> FilePolicy:
-    """Rule for the files outside its own folder that a text may show.
+    """Policy for files outside a text's folder: which of them the text may show.
 
     Args:
         library: library whose pictures may be shown, whatever their file.
@@ -804,7 +810,7 @@ def _conditions(
 
 
 def _board(keep: object) -> Board:
-    """Earlier storyboard, as given or read from its file."""
+    """The earlier storyboard, as given or read from a file."""
     if isinstance(keep, Board):
         return keep
     from limner.export.storyboard_json import load

@@ -34,7 +34,9 @@ RESUME = "stopped; pictures already indexed stay in the library. Run the same co
 
 
 class Progress:
-    """Receiver of the progress of a long job; this one ignores it. One that raises an error ends the job."""
+    """Receiver of the progress of a long job; this class ignores it. If a method raises an error, the job
+    ends.
+    """
 
     def stage(self, name: str, total: int | None) -> None:
         """Begin a new part of the job, of `total` units if known."""
@@ -200,7 +202,7 @@ class NotebookProgress(Progress):
 
 
 def index_progress() -> IndexProgress | NotebookProgress:
-    """Progress bar for a terminal or a notebook, whichever this runs in; use it in a ``with`` statement."""
+    """Progress bar for the terminal or notebook in which this runs; use it in a ``with`` statement."""
     return NotebookProgress() if Console().is_jupyter else IndexProgress()
 
 

@@ -241,7 +241,7 @@ class Picture(Record):
 SCHEMA_VERSION: Literal[1] = 1
 
 MOST_PICTURES = 4
-"""Most pictures of a step."""
+"""Maximum number of pictures of a step."""
 
 Fit = Literal["fits", "maybe", "weak"]
 Origin = Literal["decoded", "pinned", "given", "blank"]
@@ -307,7 +307,7 @@ class Candidate(Record):
         """Scores of the channels, and the words that the picture shares with the step."""
         parts = [f"{name} {value:+.1f} deviations" for name, value in self.channels.items()]
         shared = f"; words in common: {', '.join(self.matched)}" if self.matched else ""
-        return (", ".join(parts) or "nothing is known of it") + shared
+        return (", ".join(parts) or "nothing is known about it") + shared
 
 
 def fit_of(probability: float) -> Fit:
@@ -331,8 +331,7 @@ class Area(Record):
     """A part of a picture, in fractions of its upright width and height.
 
     Attributes:
-        x, y: its upper left corner.
-        width, height: its size; it does not reach beyond the picture.
+        x, y: its upper left corner. width, height: its size; it does not reach beyond the picture.
     """
 
     x: Share

@@ -55,7 +55,7 @@ class Check:
         kind: name of the kind, such as "library", for messages.
         recognises: function that recognises a folder by the names in it, even if one of them is missing.
         states: function that yields the results of such a folder.
-        whole: whether files without a result are reported as not covered.
+        whole: whether files without a result are reported as "not covered".
     """
 
     kind: str

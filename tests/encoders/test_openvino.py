@@ -123,7 +123,7 @@ def test_other_vectors_than_torch_s_are_never_taken(backbone, compiled, monkeypa
     monkeypatch.setattr(openvino, "PATIENCE", 1)
     some, plain = make(backbone, "auto"), make(backbone, "torch").features(PICTURES)
     some.features(PICTURES)
-    with pytest.warns(LimnerWarning, match="torch goes on"):
+    with pytest.warns(LimnerWarning, match="continuing with torch"):
         np.testing.assert_array_equal(some.features(PICTURES), plain)
     np.testing.assert_array_equal(some.features(PICTURES), plain)
     assert len(asked) == 2

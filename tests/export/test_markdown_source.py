@@ -247,7 +247,7 @@ def test_the_text_s_own_picture_stays_and_is_not_shown_twice(pictures, tmp_path:
     chosen = board.steps[0].model_copy(update={"origin": "pinned"})
     done = export(board.model_copy(update={"steps": (chosen, *board.steps[1:])}), tmp_path / "pinned.md")
     assert len(done.pictures) == 1
-    assert any("own.jpg beside the one" in line for line in done.warnings)
+    assert any("own.jpg next to the chosen one" in line for line in done.warnings)
 
 
 def test_pictures_that_are_no_longer_used_are_listed_and_removed_when_replaced(

@@ -359,7 +359,7 @@ def test_a_large_picture_within_the_limits_is_no_attack(monkeypatch):
 def test_a_kind_of_file_that_is_not_read_is_not_called_damaged():
     data = encoded(halves(), "JPEG")
     start = data.index(b"\xff\xc0") + 4
-    with pytest.raises(PictureError, match=r"^of a kind that is not read \(cannot handle 12-bit layers\)"):
+    with pytest.raises(PictureError, match=r"^of an unsupported kind \(cannot handle 12-bit layers\)"):
         decode(data[:start] + b"\x0c" + data[start + 1 :])
 
 

@@ -53,7 +53,7 @@ def test_one_frame_of_each_scene(tmp_path, draw, name, codec):
 def test_frames_are_two_seconds_apart_and_blank_ones_passed_by(tmp_path, draw):
     video = write_video(tmp_path / "a.mp4", BLACK, SUNNY, GREEN, BLACK, GREEN, seconds=1)
     assert times(draw(video)) == [1.0, 4.0]
-    with pytest.raises(PictureError, match="no frame that shows anything"):
+    with pytest.raises(PictureError, match="no frame that is not blank"):
         draw(write_video(tmp_path / "black.mp4", BLACK))
 
 
@@ -166,7 +166,7 @@ def test_hostile_files_are_refused_and_open_no_other(tmp_path, draw):
     }
     for name, content in bad.items():
         (tmp_path / name).write_bytes(content)
-        refusal = r"^(damaged or unknown video: .+|the file holds no video.*|the file is empty)$"
+        refusal = r"^(damaged or unknown video: .+|the file contains no video.*|the file is empty)$"
         with pytest.raises(PictureError, match=refusal):
             draw(tmp_path / name)
     os.mkfifo(tmp_path / "pipe.mp4")

@@ -103,7 +103,7 @@ def test_the_rows_are_those_of_a_library_in_a_folder(bucket, tmp_path):
     assert len([*(tmp_path / "data").rglob("visual-*.vectors")]) == 1
     here = local.gallery(["visual"]).space("visual")
     assert (found.vectors(range(8)) == here.vectors(range(8))).all()
-    with pytest.raises(DataError, match=r"^s3://.*: not a library but holds 'lib'; name an address below"):
+    with pytest.raises(DataError, match=r"^s3://.*: not a library but contains 'lib'; name an address below"):
         PictureStore(bucket)
 
 

@@ -35,7 +35,7 @@ def test_a_reader_is_told_that_another_process_finished_meanwhile(store, tmp_pat
     read = reader.scan(NAME, ["id", "vector"])
     assert next(read).num_rows == 16
     store.compact()
-    with pytest.raises(DataError, match=r"another process finished indexing while it was read; do it again"):
+    with pytest.raises(DataError, match="another process finished indexing"):
         list(read)
     assert sum(batch.num_rows for batch in reader.scan(NAME, ["id"])) == 4000
 
@@ -47,7 +47,7 @@ def test_a_state_that_another_process_has_removed_is_told(store, tmp_path):
     store.upsert(NAME, rows(3, 3), ())
     assert sum(batch.num_rows for batch in store.scan_state(state, ["id"])) == 3
     store.compact()
-    with pytest.raises(DataError, match=r"another process finished indexing while it was read; do it again"):
+    with pytest.raises(DataError, match="another process finished indexing"):
         list(store.scan_state(state, ["id"]))
 
 

@@ -74,7 +74,7 @@ def test_files(tmp_path):
 
 
 def test_nothing_to_hand_on(tmp_path):
-    with pytest.raises(MissingError, match="no projects; 'limner studio' keeps them there"):
+    with pytest.raises(MissingError, match="no projects; 'limner studio' creates them there"):
         read_preferences(tmp_path / "none")
     (tmp_path / "projects").mkdir()
     with pytest.raises(DataError, match="no picture was replaced"):

@@ -155,7 +155,7 @@ def test_a_document_that_is_none_too_long_or_too_slow_is_one_line(guarded, illus
         return answer.json()["detail"]
 
     assert "is a PNG picture; expected a text, a Word document" in refused(b"\x89PNG\r\n\x1a\n\0")
-    assert "is neither a text, a Word document (.docx) nor a PDF" in refused(b"\0\1\2")
+    assert "is not a text, Word document (.docx) or PDF" in refused(b"\0\1\2")
     assert "a damaged ZIP archive" in refused(illustrated[0][:900])
     monkeypatch.setattr(routes, "TEXT_LETTERS", 10)
     assert "letters, at most 10" in refused(illustrated[0])

@@ -1,4 +1,4 @@
-"""``limner describe``: captions the pictures of a library with a vision model of the user's.
+"""``limner describe``: captions the pictures of a library with a vision model that the user runs.
 
 Parses options, shows progress and prints the report; `limner.library.Library` does the work.
 """
@@ -45,12 +45,13 @@ def describe(
     endpoint
         URL of the chat API, usually ending in /v1.
     model
-        Name of the model, as the endpoint knows it.
+        Name of the model at the endpoint.
     allow_remote
         Allow an endpoint on another machine. Your pictures are sent there.
     every
-        Describe pictures that have captions too. By default only pictures without words from their files or
-        from you are described; a file name does not count. Pictures that you described are always skipped.
+        Describe pictures that already have captions too. By default, only pictures without captions from
+        their files or from you are described; a file name does not count. Pictures for which you wrote
+        captions are always skipped.
     limit
         Number of pictures to describe in this run. Default: all.
     remove
@@ -66,7 +67,7 @@ def describe(
         if endpoint is not None:
             raise ConfigError("--remove needs no endpoint; leave --endpoint out")
         opened = Library.open(library, note=say)
-        opened.remember()
+        opened.mark_as_last_used()
         count = opened.remove_descriptions(model)
         if json:
             emit_json({"removed": count})
@@ -84,7 +85,7 @@ def describe(
 
     chat = Chat(endpoint, model, allow_remote=allow_remote, timeout_s=timeout_s)
     opened = Library.open(library, note=say)
-    opened.remember()
+    opened.mark_as_last_used()
     with IndexProgress() as progress:
         report = opened.describe(chat, every=every, limit=limit, progress=progress)
     if not (report.stopped and not report.described and not report.failed):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from limner.library import Library
 
 STANDARD = Path("-")
-"""Stands for standard input as a text, and for standard output after --out."""
+"""Standard input if given as a text; standard output after --out."""
 
 
 def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
@@ -119,10 +119,10 @@ def illustrate(
         Channel to use: captions, base, labels or clip. Repeatable. Default: all that the library has.
     model
         Folder of a trained run to use instead of all channels; the library must have been indexed with it.
-        With --with-reasons the page shows the relations between text and picture and the model's attention.
+        With --with-reasons, the page shows the relations between text and picture and the model's attention.
     relation
-        Relation of the run, such as action, that the pictures should have, at all steps equally. action=5
-        weights it five times, action=-1 avoids it.
+        Relation of the run, such as action, that the pictures of all steps should have. action=5 gives it
+        five times the weight, action=-1 avoids it.
     metric
         Folder of a trained same-document metric, used to compare pictures with each other and with pinned
         ones; the library must have been indexed with it.
@@ -133,8 +133,8 @@ def illustrate(
     min_probability
         Probability below which a step stays blank, from 0 (never blank) to 1. Use it instead of --show.
     rewrite
-        Name of a language model on your own server. It describes in one sentence a picture for each step,
-        with "a fox" for a name or "he". That sentence helps to find pictures, and is never shown.
+        Name of a language model on your own server. It describes a picture for each step in one sentence,
+        with "a fox" instead of a name or "he". The sentence helps to find pictures and is never shown.
     endpoint
         With --rewrite: URL of the model's chat API, usually ending in /v1; see 'limner describe'.
     allow_remote
@@ -188,7 +188,7 @@ def illustrate(
         _read_pictures(opened, sources, model=model, metric=metric, language=language)
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
-    opened.remember()
+    opened.mark_as_last_used()
     allowed = file_policy_of(opened.store, allowed=allow_outside)
     boards: list[Board] = []
 
@@ -240,7 +240,7 @@ def illustrate(
 
 
 def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:
-    """Check that the texts exist before pictures are read, which may take long.
+    """Check that the texts exist before pictures are read, which may take a long time.
 
     Raises:
         MissingError: a name without an extension does not exist and may be a mistyped folder, or none exists.
@@ -349,7 +349,7 @@ def _check(plan: Plan, suffix: str) -> None:
 def _rewriting(
     model: str | None, endpoint: str | None, *, allow_remote: bool
 ) -> Callable[[Story], Sequence[str]] | None:
-    """Function that lets a model describe a picture for each step, or None if no model is named.
+    """Function that asks a model to describe a picture for each step; None if no model is named.
 
     Raises:
         ConfigError: a model is named without an endpoint or the other way round, or as `Chat`.

@@ -59,9 +59,9 @@ def index(
         Path of the library, or its URL on object storage, such as s3://bucket/lib; created if missing.
         Default: $LIMNER_LIBRARY; if unset, the default library, see 'limner library'.
     encoder
-        Image encoder. Repeatable. 'auto' uses the encoder that the library was made with; for a new library,
-        CLIP if 'limner models get clip' has downloaded it, otherwise base, which comes with limner. See
-        'limner models list'.
+        Image encoder. Repeatable. 'auto' uses base or CLIP, whichever the library already has; if it has
+        neither, CLIP if 'limner models get clip' has downloaded it, otherwise base, which comes with limner.
+        See 'limner models list'.
     weights
         Weights: NAME=FILE (for clip NAME=FOLDER), or a folder to look in. Repeatable.
     model
@@ -133,14 +133,14 @@ def index(
             )
         emit_report(report, report.lines(), as_json=json)
         check_report(report, opened.place)
-    opened.remember()
+    opened.mark_as_last_used()
     if report.missing:
         _ask_to_forget(report.missing, opened, told=not json)
 
 
 @contextmanager
 def _unless_empty(library: "Library") -> Iterator[None]:
-    """Remove the folder of a library that a command created but could not put a picture into."""
+    """Remove the folder of a library that a command created but in which it stored no picture."""
     folder = Path(library.place)
     was_there = "://" in library.place or folder.exists()
     try:

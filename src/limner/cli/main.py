@@ -1,4 +1,4 @@
-"""The ``limner`` command: registers the commands, writes their output and reports errors in one line.
+"""The ``limner`` program: registers the commands, writes their output and reports errors in one line.
 
 Commands live in `limner.cli` and are imported only when run, so that ``--help`` is quick. Data goes to
 stdout, everything else to stderr; colour and width follow the terminal, and piped output is plain and never
@@ -33,7 +33,7 @@ _everything: ContextVar[bool] = ContextVar("everything", default=False)
 
 @contextmanager
 def all_options() -> Iterator[None]:
-    """Help shows all options, as ``--help-all`` asks."""
+    """Whether help shows all options, as with ``--help-all``."""
     before = _everything.set(True)
     try:
         yield
@@ -49,7 +49,7 @@ class _MoreOptions(Group):
 
 
 MORE = Parameter(group=_MoreOptions("More options", sort_key=1))
-"""An option that few people need: ``--help`` leaves it out, ``--help-all`` shows it."""
+"""A rarely needed option, which only ``--help-all`` shows."""
 
 
 def say(line: str) -> None:
@@ -67,7 +67,7 @@ def confirm(question: str) -> bool:
 
 
 STDOUT = "/dev/stdout"
-"""Names the disk that the standard output goes to, where it goes to one."""
+"""Path by which errors name the disk to which standard output is redirected, if it is."""
 
 
 def emit(text: str, *, flush: bool = False) -> None:
@@ -172,7 +172,7 @@ class Command(NamedTuple):
 
 
 Groups = Mapping[str, Mapping[str, Command]]
-"""Commands by name by title of their group, in the order of the help."""
+"""Commands by name, by the title of their group, in the order of the help."""
 
 
 def _groups(words: Sequence[str] = ()) -> Groups:
@@ -250,7 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     status = run([word for word in words if word != "--debug"], debug=debug)
     try:
         sys.stdout.flush()
-    except OSError:  # `run` has reported it; without this Python would flush again and report it itself
+    except OSError:  # `run` has reported the error; otherwise Python would flush again and report it itself
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(status)
 
@@ -264,7 +264,7 @@ def run(words: list[str], *, debug: bool = False) -> int:
         from limner.devices import share_memory
 
         share_memory()
-    # cyclopts parses a lone hyphen as an option; as a path, "./-" is the same.
+    # cyclopts parses a single hyphen as an option; "./-" is the same path.
     shown: AbstractContextManager[None] = all_options() if "--help-all" in words else nullcontext()
     words = [{"-": "./-", "--help-all": "--help"}.get(word, word) for word in words]
     try:

@@ -1,6 +1,6 @@
 """``limner search``: ranks pictures for a query, with the probability that each fits.
 
-Prints only; `limner.library.Library` searches.
+Parses options and prints the result; `limner.library.Library` searches.
 """
 
 from datetime import datetime
@@ -23,11 +23,11 @@ class SearchRow(Record):
         rank: rank, from 1.
         probability: probability that the picture fits, from 0 to 1; None with a trained run.
         fit: the probability in a word.
-        score: log-odds that it is the picture that was meant.
+        score: log-odds that it is the wanted picture.
         channels: score by channel, in standard deviations above the mean of the library's pictures.
         taken: capture time; None if no file states it.
         coordinates: latitude and longitude of the place where it was taken; None if no file states them.
-        notes: remarks on the whole result, the same in every row.
+        notes: notes on the whole result, the same in every row.
     """
 
     rank: int
@@ -126,7 +126,7 @@ def search(
         model=model,
         channels=channel,
     )
-    opened.remember()
+    opened.mark_as_last_used()
     for line in found.notes:
         say(line)
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
@@ -156,7 +156,7 @@ def search(
         if not found.notes:
             say("nothing found")
         return
-    # A path cut short names no picture: it wraps instead.
+    # Paths wrap instead of being truncated, because a truncated path is of no use.
     table = Table("rank", "probability", Column("picture", overflow="fold"), "caption", title=str(query))
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
     emit_table(

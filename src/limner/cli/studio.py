@@ -1,6 +1,6 @@
 """``limner studio``: starts the studio, where storyboards are made in a browser.
 
-Parses options and prints the URL; `limner.studio` is the studio.
+Parses options and prints the URL; `limner.studio.app` serves the studio.
 """
 
 from pathlib import Path
@@ -77,7 +77,7 @@ def studio(
 
     def ready(address: str) -> None:
         remember_last_library(place)
-        emit(f"limner studio: {address}", flush=True)  # a log or a container shows it at once
+        emit(f"limner studio: {address}", flush=True)  # a log or container then shows it at once
         if no_token:
             say("No token is required: everyone who can log in to this machine can use the studio.")
         say("Ctrl-C stops the studio; projects are kept.")

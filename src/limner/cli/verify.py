@@ -66,7 +66,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
 
         folders = (library_to_search(note=say),)
     for folder in folders:
-        on_this_machine(folder, "object stores check their own data")
+        on_this_machine(folder, "the object store checks its own data")
     asked = VerifyOptions(repair=repair, votes=votes)
     found = [one for folder in folders for one in _of_folder(folder, asked)]
     told = [
@@ -90,7 +90,7 @@ def _of_folder(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
     """Check everything in a folder, or in its subfolders that are of one kind.
 
     Raises:
-        DataError: the folder contains nothing of limner's.
+        DataError: the folder contains no files of limner.
     """
     below = [*_inside(folder), *_inside(folder / TRASH)]
     some: Check | None = None

@@ -82,13 +82,13 @@ def rows_of(
 
 
 def features_of(net: BaseNet, rows: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-    """Rows of `rows_of` → (B, F) float32 features by the last blocks as they are now.
+    """Rows of `rows_of` → (B, F) float32 features, computed with the current weights of the last blocks.
 
-    Gradients reach what `open_blocks` opened.
+    Gradients flow to the parameters that `open_blocks` made trainable.
 
     Args:
         net: its backbone in evaluation mode.
-        rows: (B, `ROW`) float32; of their features the first stages' alone count.
+        rows: (B, `ROW`) float32; of their stored features, only those of the first stages are used.
         dtype: dtype of products and maps; sums over places are float32.
     """
     backbone: Any = net.backbone
@@ -157,7 +157,7 @@ def _spread(maps: Tensor, convolution: nn.Module, norm: nn.Module) -> Tensor:
 class _Depthwise(torch.autograd.Function):
     """A depthwise convolution whose filters are constants.
 
-    Its gradient is a depthwise convolution with the filters turned round, many times faster on a CPU than
+    Its gradient is a depthwise convolution with rotated filters, which is many times faster on a CPU than
     torch's own.
     """
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 BASE, LOOKS = "base", "looks"
-"""Names of the spaces: for comparing texts with pictures, and pictures with pictures."""
+"""Names of the spaces: one for comparing texts with pictures, one for pictures with pictures."""
 
 
 class BaseImageEncoder:
@@ -48,7 +48,7 @@ class BaseImageEncoder:
             name: name of the encoder.
             file: see `limner.encoders.base_network.save_base`.
             precision: precision of products with ``bfloat16`` and ``float16``; sums are float32.
-            device: device, see `limner.devices.device_of`; torch is used for all but the CPU.
+            device: device, see `limner.devices.device_of`; torch is used except on the CPU.
             engine: engine on a CPU; auto is OpenVINO.
         Raises:
             MissingError: the file does not exist.

@@ -1,7 +1,7 @@
 """Files of the encoder ``base``: metadata, tensors, and its encoder of texts, in NumPy.
 
-It needs neither torch, whose import takes longer than a search, nor a network; `limner.encoders.base_encoder`
-encodes pictures. The files that come with limner are in this module's folder.
+It needs neither torch, whose import takes longer than a search, nor an internet connection.
+`limner.encoders.base_encoder` encodes pictures. The files that come with limner are in this module's folder.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ BACKBONE_SHA256 = "9656183eaeafe8cbf0cf560089305d34668787f6a26377ccbe5be192ed3f8
 BLOCKS = 21
 """Blocks between the stem and the last convolution, which counts as block 21."""
 STAGES = (0, 3, 6, 10, 14, 19, 20, 21)
-"""Blocks whose maps are summed up: the last of each width, and the last convolution."""
+"""Blocks from whose maps statistics are taken: the last of each width, and the last convolution."""
 WIDTHS = (16, 24, 48, 88, 120, 208, 352, 1280)
 """Number of channels of those maps."""
 FEATURES = 2 * sum(WIDTHS) - WIDTHS[-1]
-"""F: for each map the mean of every channel, then its deviation; for the last convolution only the means."""
+"""F: for each of these maps, the means of all channels, then their standard deviations; for the last
+convolution only the means.
+"""
 MINILM, USE = 384, 512
 CLASSES = 1000
 KEY = "limner-base"
@@ -124,7 +126,7 @@ def image_fingerprints(file: WeightFile) -> dict[Precision, str]:
 
 
 def made_by(name: str, fingerprint: str) -> bool:
-    """Whether a fingerprint is that of the current shipped file, in any precision.
+    """Whether a fingerprint belongs to the current shipped file, in any precision.
 
     Raises:
         ConfigError: the name is unknown.
@@ -210,7 +212,7 @@ def read_tensors(path: Path, prefix: str = "") -> dict[str, FloatArray]:
 class TextSide:
     """Text projection of a file, from a sentence encoder's vectors to unit vectors of the space of pictures.
 
-    Source: `limner.encoders.base_network.Projection`, in NumPy; a test holds it to that.
+    The same as `limner.encoders.base_network.Projection`, in NumPy; a test compares both.
     """
 
     def __init__(self, path: Path, side: Literal["sentence", "foreign"]) -> None:
@@ -251,8 +253,8 @@ class TextSide:
 class WordSide:
     """Learned words of a file, whose vectors are added to the projection of an English text.
 
-    Source: docs/methods/limner.md §1; in NumPy what `limner.research.systems.limner.Limner` computes, to
-    which a test holds it.
+    Source: docs/methods/limner.md §1. The same as `limner.research.systems.limner.Limner`, in NumPy; a test
+    compares both.
     """
 
     def __init__(self, path: Path) -> None:
@@ -313,7 +315,8 @@ class BaseTextEncoder:
             file: see `limner.encoders.base_network.save_base`.
             english: MiniLM.
             multilingual: the multilingual USE, or None.
-            foreign: function from texts to the mask of those for the multilingual encoder; None for no text.
+            foreign: function from texts to the mask of those that the multilingual encoder encodes; None:
+                none are.
         Raises:
             MissingError: the file does not exist.
             CheckpointError: the file is damaged or of another kind.

@@ -118,7 +118,7 @@ class BaseNet(nn.Module):
             Maps (B, C, h, w), the input of block `block`, and (B, F') features of the stages run.
         """
         net: Any = self.backbone
-        # Bytes lie in torch's channels-last order already: nothing is transposed.
+        # The bytes are already in torch's channels-last order, so nothing is copied.
         values = pictures.permute(0, 3, 1, 2).float().sub_(127.0).div_(128.0)
         maps = net._swish(net._bn0(net._conv_stem(values)))
         return self._blocks(maps, 0, block)
@@ -195,7 +195,7 @@ def empty_backbone() -> nn.Module:
     with installed("base: the architecture", "efficientnet_lite_pytorch"):
         from efficientnet_lite_pytorch import EfficientNet
     with torch.device("meta"):
-        # drop_connect_rate acts only in training, where it would defeat the fixed statistics
+        # drop_connect_rate matters only in training, where it would contradict the fixed statistics
         model: nn.Module = EfficientNet.from_name(BACKBONE, drop_connect_rate=0.0)
     return model
 
@@ -299,7 +299,7 @@ def save_base(path: Path, net: BaseNet, card: BaseCard, words: LearnedWords | No
 
 
 def load_base(path: Path) -> BaseNet:
-    """Load the network of a file, in evaluation mode, without its words, which only texts need.
+    """Load the network of a file, in evaluation mode, without the learned words, which only texts need.
 
     Raises:
         MissingError: the file or the backbone's package is missing.

@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 COLOUR = "colour"
 SENTENCES = "minilm"
 MULTILINGUAL = "use"
-# Torchvision's weights of the first ImageNet recipe: their class probabilities, which ConSE uses, are less
-# flattened by label smoothing.
-# less flattened by label smoothing.
+# Torchvision's first ImageNet weights: their class probabilities, which ConSE uses, are less flattened by
+# label smoothing.
 _RECIPE = "IMAGENET1K_V1"
 TORCHVISION = (
     *(f"resnet{layers}" for layers in (18, 34, 50, 101, 152)),
@@ -60,12 +59,12 @@ SHIPPED = ("base", "base-free")
 
 
 def image_encoders() -> list[str]:
-    """Names for `image_encoder`, besides ``clip:`` with an architecture of open_clip."""
+    """Names for `image_encoder`; ``clip:`` with an architecture of open_clip is accepted too."""
     return [*SHIPPED, COLOUR, *TORCHVISION, USUAL_CLIP]
 
 
 def text_encoders() -> list[str]:
-    """Names for `text_encoder`, besides ``clip:`` with an architecture of open_clip."""
+    """Names for `text_encoder`; ``clip:`` with an architecture of open_clip is accepted too."""
     return [SENTENCES, MULTILINGUAL, *SHIPPED, USUAL_CLIP]
 
 
@@ -119,8 +118,8 @@ def sentence_encoder(name: str = SENTENCES) -> SentenceEncoder:
 
 @lru_cache(maxsize=4)
 def _sentences(name: str, _stamp: tuple[tuple[str, int, int], ...]) -> SentenceEncoder:
-    """The encoder for the current state of its files: hashing and reading them takes longer than encoding a
-    text.
+    """The encoder, cached by the state of its files, because hashing and reading them takes longer than
+    encoding a text.
     """
     return MultilingualUSE() if name == MULTILINGUAL else MiniLM(shipped_sentences())
 

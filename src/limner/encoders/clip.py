@@ -180,7 +180,7 @@ class ClipEncoder:
         return read_tower(self._folder.path / name, self.dim, precision)
 
     def prepare(self, image: Image) -> ByteArray:
-        """Prepare an upright RGB picture as (S, S, 3) bytes, S being the model's."""
+        """Prepare an upright RGB picture as (S, S, 3) bytes, where S is the model's side."""
         if self._earlier:
             return frame(image, self._card.side_px, "squash" if self._card.resize == "squash" else "crop")
         return scaled(image, self._card)
@@ -237,7 +237,7 @@ class ClipEncoder:
         )
 
     def try_out(self) -> None:
-        """Encode a word and a picture as a test.
+        """Check the model by encoding a text and a picture.
 
         Raises:
             CheckpointError: the model does not work.

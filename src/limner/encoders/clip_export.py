@@ -61,7 +61,7 @@ def architectures(wanted: str | None = None) -> list[str]:
     """Names of the architectures that open_clip knows.
 
     Args:
-        wanted: name that must be among them.
+        wanted: name that must be one of them.
     Raises:
         ConfigError: it is not.
         MissingError: the extra is not installed.
@@ -82,8 +82,8 @@ def _open_clip() -> Any:  # noqa: ANN401  (an optional, untyped module)
 def clip_tokenizer(architecture: str) -> str:
     """CLIP's own tokenizer, which comes with open_clip, as the content of a tokenizer file.
 
-    Its pattern is that of open_clip as the package ``regex`` reads it, which ignores case also where that
-    makes U+0345 neither a letter nor another sign.
+    Its pattern is open_clip's as interpreted by the package ``regex``, whose case folding makes U+0345
+    neither a letter nor another character.
     """
     made = _open_clip().get_tokenizer(architecture)
     first, last = (made.decoder[number] for number in (made.sot_token_id, made.eot_token_id))
@@ -231,7 +231,7 @@ def export_clip(name: str, weights: Path | None = None, target: Path | None = No
     file = find_clip(architecture, weights, architectures(architecture))
     target = target or folder_of(architecture)
     if target.exists():
-        raise ConfigError(f"{target}: is there already; remove it or name another folder by --output")
+        raise ConfigError(f"{target}: already exists; remove it or name another folder with --output")
     config = open_clip.get_model_config(architecture)
     text = config["text_cfg"]
     settings = text.get("tokenizer_kwargs", {})

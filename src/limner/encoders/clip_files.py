@@ -38,7 +38,7 @@ class ClipCard(Record):
             both networks.
         dim: D.
         side_px: S, side of the square that the image network takes.
-        mean, std: of a channel, of values in [0, 1].
+        mean, std: mean and standard deviation of each channel, for values in [0, 1].
         resize: ``shortest`` scales the shorter side to S and cuts out the centre; ``squash`` scales both.
         interpolation: interpolation of that scaling.
         context: maximum number of word pieces of a text, including the two special ones.
@@ -46,8 +46,8 @@ class ClipCard(Record):
         clean: cleaning of texts.
         image, text: file of a network.
         sha256: SHA-256 by file.
-        earlier: precision → fingerprint that limner gave the vectors of these weights when torch made them,
-            from pictures that were framed in another way; empty if it never read such weights.
+        earlier: fingerprints by precision of vectors that older versions of limner computed with torch from
+            these weights, from differently framed pictures; empty if there were none.
     """
 
     format: Literal[1] = 1

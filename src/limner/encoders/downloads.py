@@ -1,6 +1,6 @@
-"""Which encoders are usable on this machine, and downloads of the weights of others.
+"""Lists which encoders are usable on this machine, and downloads the weights of others.
 
-Nothing is downloaded but on a user's request.
+Nothing is downloaded unless the user asks for it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from limner.errors import CheckpointError, ConfigError, MissingError, installed,
 from limner.transfer import fetch_file
 
 EXPORTS = "'limner[clip]'"
-"""Argument of pip for the packages that the export of a CLIP model needs."""
+"""Argument for ``pip install`` with the packages that exporting a CLIP model needs."""
 TORCHVISION_TERMS = "BSD 3-Clause, as torchvision; trained on {}, whose own terms may apply"
 
 
@@ -127,7 +127,7 @@ def offered(name: str, folder: Path | None = None) -> PublishedWeights:
 def fetch_weights(
     name: str, folder: Path | None = None, *, progress: Callable[[int, int], None] | None = None
 ) -> Path:
-    """Download the published weights of an architecture; only ever called on a user's request.
+    """Download the published weights of an architecture; called only when the user asks for it.
 
     Args:
         name: one of torchvision's in `image_encoders`; one of `DETECTORS`; ``clip`` for the usual CLIP; or

@@ -1,4 +1,4 @@
-"""Networks run by OpenVINO, which takes at most half of torch's time on a CPU.
+"""Runs networks with OpenVINO, which takes at most half of torch's time on a CPU.
 
 A network that comes with limner is a file in OpenVINO's format and needs no torch. When OpenVINO converts a
 torch network, its results are compared with torch's on the same pictures; it replaces torch only if it is as
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 PATIENCE = 256
 """Number of pictures that torch encodes first; compiling takes as long as a few hundred of them."""
 CHECKED_PICTURES = 8
-"""Number of pictures of a batch that torch encodes too, for comparison."""
+"""Number of pictures of a batch that torch encodes as well, for comparison."""
 LEAST_ERROR = 0.01
 """Distance from torch's float32 row, relative to its length, that is always accepted: a cosine of .99995."""
 
@@ -93,7 +93,7 @@ def read_network(path: Path, source: str, precision: Precision) -> Callable[[Byt
         graph = core.read_model(layers, values)
         made_of, held = (str(graph.get_rt_info(name).value) for name in (_SOURCE, _HASH))
     except (RuntimeError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged or no network of limner's; get it again") from error
+        raise CheckpointError(f"{path}: damaged, or not a network of limner; get it again") from error
     if held != hashlib.sha256(tensors).hexdigest():
         raise CheckpointError(f"{path.with_suffix(TENSORS)}: damaged: its SHA-256 differs; get it again")
     if made_of != source:
@@ -188,7 +188,7 @@ def read_tower(path: Path, width: int, precision: Precision) -> Tower:
         reason = " ".join(str(error).split())[:120]
         raise CheckpointError(f"{path}: damaged or no network ({reason}); get it again") from error
     if sorted(masks) not in ([False], [False, True]):
-        raise CheckpointError(f"{path}: takes {len(masks)} inputs, expected one; it is no side of a CLIP")
+        raise CheckpointError(f"{path}: takes {len(masks)} inputs, expected one; not an encoder of CLIP")
 
     def compute(batch: NDArray[Any], real: NDArray[Any] | None = None, /) -> FloatArray:
         given = [real if mask and real is not None else batch for mask in masks]
@@ -279,7 +279,7 @@ class SwitchingRunner:
                 if self._engine == "openvino":
                     raise
                 told = " ".join(str(error).split())
-                warnings.warn(f"{told}; torch goes on", LimnerWarning, stacklevel=2)
+                warnings.warn(f"{told}; continuing with torch", LimnerWarning, stacklevel=2)
         if self._fast is not None:
             return self._fast(batch)
         if self._patience > 0:

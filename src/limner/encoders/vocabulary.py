@@ -59,7 +59,7 @@ class _Saved(Record):
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words and their numbers: 0 is padding, 1 any unknown word, words count from 2.
+    """Words and their ids: 0 is padding, 1 any unknown word; words start at 2.
 
     Attributes:
         words: (V − 2,) distinct words, in the order of their numbers.

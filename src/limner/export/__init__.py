@@ -1,8 +1,8 @@
-"""Exports of a storyboard: one function, with the format given by the file's extension, and its options.
+"""Exports a storyboard. There is one function for all formats; the file's extension selects the format.
 
-The options of content, layout, pages and pictures are the same for every format; the layouts of each format
-are listed here. Every exporter checks and writes its file through this module, so none can leave a
-partial file or overwrite a picture of the collection. A format and its libraries are loaded when it is used.
+All formats share the options for content, layout, pages and pictures; the layouts of each format are listed
+here. Every exporter checks and writes its file through this module, so that none can leave a partial file or
+overwrite a picture of the collection. The code of a format is loaded when it is used.
 """
 
 import io
@@ -42,16 +42,18 @@ LAYOUTS: dict[str, tuple[Layout, ...]] = {
     ".md": (),
     ".json": (),
 }
-"""Layouts of a format, by extension; the first is used if none suits the text."""
+"""Layouts of each format, by extension; the first is used if none suits the text."""
 
 PAGED = (".html", ".pdf", ".docx", ".pptx")
 """Extensions of the formats with a page size."""
 
 PAGE_WORDS = 70
-"""Mean number of words of a step up to which a text without headings reads as a picture book."""
+"""Mean number of words per step up to which a text without headings is treated as a picture book."""
 
 FEW_STEPS = 6
-"""Number of steps of a recipe up to which pictures have half of the page's width; beyond, over a third."""
+"""Number of steps of a recipe up to which pictures get half of the page's width; above it they get a little
+more than a third.
+"""
 
 DPI = 220
 """Resolution in dots per inch at which pictures are printed: enough for a photograph on paper."""
@@ -137,7 +139,7 @@ class Exported:
     Attributes:
         path: the file.
         pictures: copies of pictures next to it (Markdown only), in order of use.
-        warnings: remarks on the content of the file, one line each.
+        warnings: notes on the content of the file, one line each.
     """
 
     path: Path
@@ -153,7 +155,7 @@ def pictures_of(board: Board) -> Iterator[Picture]:
 
 
 def is_picture(target: Path, board: Board) -> str | None:
-    """Path of a picture of the storyboard that a target would overwrite, or None.
+    """Path of the storyboard's picture that writing a target would overwrite, or None.
 
     Args:
         target: a file, which need not exist; links are followed.
@@ -225,10 +227,10 @@ def made_at() -> datetime:
 
 
 def packed(archive: io.BytesIO, at: datetime) -> bytes:
-    """Rewrite a ZIP file with the same date for all members.
+    """Rewrite a ZIP file so that all members have the same date.
 
     Args:
-        archive: as another library wrote it: each member with the time of writing.
+        archive: the file as written by another library, where each member has the time of writing.
         at: the date; ZIP has none before 1980.
     """
     made = io.BytesIO()

@@ -31,10 +31,10 @@ from limner.text.document import writing_direction
 
 SERIF = "Georgia"
 CODE = "HTML Preformatted"
-"""Word's built-in style for code."""
+"""Word's built-in paragraph style for code."""
 TWIPS, INDENT_MM, DEEPEST = 360, 6.35, 9
 """Indentation of a nested list in Word's unit and in mm, and maximum number of levels."""
-# Letters of other scripts have a font, a size and a weight of their own, which Word stores separately.
+# Word stores font, size and weight of complex scripts separately.
 _COMPLEX_FONTS = {
     **dict.fromkeys(
         ("as", "bn", "gu", "hi", "kn", "ml", "mr", "ne", "or", "pa", "sa", "si", "ta", "te"), "Nirmala UI"
@@ -42,7 +42,7 @@ _COMPLEX_FONTS = {
     **dict.fromkeys(("km", "lo", "th"), "Leelawadee UI"),
     "my": "Myanmar Text",
 }
-"""Language of a left-to-right script that Word calls complex → its font; otherwise Times New Roman."""
+"""Fonts of left-to-right scripts that Word calls complex, by language; others use Times New Roman."""
 _EAST_ASIAN_FONTS = {"ja": "Yu Mincho", "ko": "Batang", "zh": "SimSun", "zh-hant": "PMingLiU"}
 _RIGHT = {"R", "AL"}
 _AFTER_SIZE = (
@@ -134,7 +134,7 @@ class _Document:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
-        # otherwise python-docx states those of its own template of 2013
+        # otherwise python-docx keeps those of its template from 2013
         self.date = properties.created = properties.modified = made_at()
         properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
@@ -216,7 +216,7 @@ class _Document:
         if self.layout != "recipe" or not leaf.pictures:
             self.title(leaf)
             room = self.width, self.height * (0.62 if self.layout == "book" else 0.42)
-            if _is_item(leaf):  # before the item, they would belong to the previous one
+            if _is_item(leaf):  # placed before the item, they would belong to the previous one
                 self.words(leaf)
                 self.pictures(leaf, *room)
             else:
@@ -265,7 +265,7 @@ class _Document:
                 self.plain(line)
 
     def plain(self, text: str) -> None:
-        """Write a line about how the storyboard was made, in English."""
+        """Write an English line that says how the storyboard was made."""
         line = self.place.add_paragraph(style="Caption")
         line.add_run(carried(text))
 
@@ -397,8 +397,8 @@ class _Document:
         return line
 
     def runs_left(self, part: Passage) -> bool:
-        """Whether a paragraph runs from right to left: by its own letters if they are all, or mostly, of one
-        direction.
+        """Whether a paragraph runs from right to left, judged by its own letters if these are all or mostly
+        of one direction.
         """
         if isinstance(part, Part) and part.kind == "code":
             return False

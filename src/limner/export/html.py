@@ -1,7 +1,7 @@
-"""The storyboard as one self-contained web page: an illustrated book, with its reasons a click away.
+"""The storyboard as a self-contained web page, on which the reasons can be unfolded.
 
-It must open anywhere, offline and for a long time: styles and pictures are inside, and its own policy forbids
-scripts and requests. It chooses no picture and stores none.
+It must open anywhere, offline, and still in many years: styles and pictures are embedded, and its content
+security policy forbids scripts and requests.
 """
 
 import re
@@ -70,7 +70,7 @@ def pieces(
         pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, wanted))})(?!\w)"
         for found in re.finditer(pattern, joined, re.IGNORECASE):
             met[found.start() : found.end()] = [True] * len(found.group())
-    owners = [0] * len(joined)  # 1 + the number of the word that a letter belongs to
+    owners = [0] * len(joined)  # for each letter, 1 + the index of its word
     end = 0
     for number, (word, _) in enumerate(attention, 1):
         place = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)").search(joined, end) if is_word(word) else None

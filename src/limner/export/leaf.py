@@ -1,4 +1,4 @@
-"""Content of an export, common to all formats: steps with their pictures, and the text between them."""
+"""Content of an export for all formats: the steps with their pictures, and the text between steps."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,7 @@ class Leaf:
         step, text: the step of the storyboard, and that of the story.
         position: number of the step, from 1.
         number: the author's number of the step, or None.
-        where: name for messages, such as "step 3".
+        where: name of the step for messages, such as "step 3".
         title: its own heading; "" if it has none or shares one with its group.
         level: level of that heading, 2 to 6.
         parts: its text, formatted as by the author.
@@ -85,7 +85,7 @@ class Leaf:
 
     @property
     def body(self) -> tuple[Part, ...]:
-        """Its words, and the captions of pictures that the text has and that are not shown."""
+        """The words of the step, and captions of the text's own pictures that are not shown."""
         return (*self.parts, *captions_of(one for one in self.text.pictures if one is not self.own))
 
 
@@ -197,7 +197,7 @@ def pieces_of(board: Board, plan: Plan, layout: Layout | None = None) -> list[Pi
 
 
 def divided(parts: Sequence[Part]) -> list[tuple[bool, list[Part]]]:
-    """Split parts into lists of supplies, with their headings (True), and all others (False)."""
+    """Split parts into supply lists with their headings (True) and all others (False)."""
     made: list[tuple[bool, list[Part]]] = []
     level = 0
     for part in parts:

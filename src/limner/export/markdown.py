@@ -1,8 +1,8 @@
 """The storyboard as Markdown, with a folder of its pictures.
 
-For editors who continue writing. A Markdown text remains the author's own source with pictures inserted; any
-other is written as CommonMark with tables, escaped so that only the author's formatting becomes markup.
-Pictures are scaled copies, or the files byte for byte.
+For editors who continue writing. A Markdown text stays the author's own source, with pictures inserted. Any
+other text is written as CommonMark with tables, escaped so that only the author's formatting becomes markup.
+Pictures are scaled copies or, with originals, unchanged files.
 """
 
 import hashlib
@@ -180,8 +180,8 @@ def _illustrated(
 def _anew(board: Board, copies: dict[str, Path]) -> str:
     """Write a text of another format as Markdown source with pictures inserted.
 
-    So it can be illustrated again. If its steps are not found again in the source, pictures are placed with
-    the text of their steps.
+    The source can then be illustrated again. If its steps cannot be found in the source, pictures are placed
+    next to the text of their steps.
     """
     story = board.story
     source = words_of(story, board, copies)
@@ -229,16 +229,16 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
         own = [one for one in leaf.text.pictures if not one.problem and not is_web(one.target)]
         lost += sum(not _leads_to(one, out) for one in own)
         if own and leaf.pictures and leaf.step.origin != "given":
-            yield f"{leaf.where} shows the text's own picture {own[0].target} beside the one that was chosen"
+            yield f"{leaf.where} shows the text's own picture {own[0].target} next to the chosen one"
         elif own and leaf.picture is not None and leaf.picture.id in leaf.step.framing:
-            yield f"{leaf.where} shows the text's own picture as the text has it, without frame and new words"
+            yield f"{leaf.where} shows the text's own picture as the text does, without crop and new caption"
     lost += sum(not _leads_to(one, out) for part in board.story.between for one in part.pictures if one.path)
     refs = [one for step in board.story.steps for one in step.pictures]
     refs += [one for part in board.story.between for one in part.pictures]
     dead = list(dict.fromkeys(one.target for one in refs if one.problem == MISSING))
     if dead:
         named = ", ".join(dead[:5]) + ("…" if len(dead) > 5 else "")
-        yield f"{counted(len(dead), 'picture')} of the text missing, but still linked: {named}"
+        yield f"{counted(len(dead), 'picture')} of the text missing but still linked: {named}"
     if lost:
         yield (
             f"{counted(lost, 'picture')} of the text not found from here, by the names that the text has for"
@@ -247,7 +247,7 @@ def _not_said(board: Board, out: Path) -> Iterator[str]:
 
 
 def _leads_to(picture: PictureRef, out: Path) -> bool:
-    """Whether a picture of the text can be reached from the export by the same name."""
+    """Whether the name that the text uses for a picture also leads to it from the export."""
     return resolve_picture(picture.target, out.parent).path is not None
 
 
@@ -336,7 +336,7 @@ def _lines(board: Board, plan: Plan, copies: dict[str, Path]) -> Iterator[str]:
 
 
 def _front(story: Story, title: str, language: str, byline: str = "") -> Iterator[str]:
-    """Front matter: what a text states about itself, and its title."""
+    """Front matter: the text's metadata and its title."""
     stated = {"language": language, "dir": story.direction if language and story.direction == "rtl" else ""}
     if not byline:
         stated |= {"author": story.author, "illustrator": story.illustrator}

@@ -1,7 +1,6 @@
 """Formatted text of the author as runs of equal format, HTML and Markdown.
 
-Text is always escaped, so that it cannot become markup; links keep the URLs that a reader
-may follow safely, and lose the others.
+Text is always escaped, so that it cannot become markup. Links keep their URL only if it is safe to follow.
 """
 
 import re

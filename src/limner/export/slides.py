@@ -81,7 +81,7 @@ class _Show:
         properties.title = carried(story.title.strip() or story.id)[:255]
         properties.author = carried(story.author)[:255]
         properties.language = self.language[:255]
-        # otherwise python-pptx states those of its own template of 2013, with its author
+        # otherwise python-pptx keeps those of its template from 2013, with its author
         self.date = properties.created = properties.modified = made_at()
         properties.last_modified_by = ""
         properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
@@ -362,8 +362,8 @@ def letter_size(text: str, width_in: float, height_in: float) -> int | None:
         total = 0.0
         for line in text.split("\n"):
             letters = sum(1.9 if unicodedata.east_asian_width(letter) in "WF" else 1.0 for letter in line)
-            # Lines end at words, so some of each is empty; the share is about a word in two lines.
-            # Each paragraph is followed by a quarter of a line.
+            # Lines break between words, so part of each line is empty: about a word in two lines. Each
+            # paragraph is followed by a quarter of a line.
             total += max(1, -(-letters * 1.06 // per_line)) + 0.25
         return total
 

@@ -11,10 +11,10 @@ from PIL import ImageFont
 
 FOLDER = Path(__file__).with_name("fonts")
 WIDEST = FOLDER / "DejaVuSans.ttf"
-"""Font of limner's with all characters of its other fonts, and more scripts."""
+"""Font that comes with limner; it has all characters of the other fonts, and more scripts."""
 
 _SELECTORS = re.compile("[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-"""Variation selectors, which choose a glyph of the character before and have none of their own."""
+"""Variation selectors, which select a glyph for the preceding character and have none themselves."""
 UNASSIGNED = "unassigned or private"
 _NOTO = {"Han": "fonts-noto-cjk", "emoji": "fonts-noto-color-emoji"}
 
@@ -72,7 +72,7 @@ def undrawn(letters: Iterable[str], font: Path, index: int = 0) -> set[str]:
         def drawn(letter: str) -> tuple[float, bytes]:
             return face.getlength(letter), bytes(face.getmask(letter))
 
-        # no font has a glyph for this one, so it is drawn like every missing character
+        # no font has a glyph for this character, so it is drawn like any missing one
         nothing = drawn("\U0010ffff")
         return {letter for letter in letters if drawn(letter) == nothing}
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
 """Reasons for the choice of a picture, in words.
 
-All formats use the same sentences. It describes the content of a storyboard and computes nothing new.
+All formats use the same sentences.
 """
 
 import re
@@ -56,7 +56,7 @@ SPELLINGS = {
 
 STRENGTHS = ("least", "less", "an even share", "more", "most")
 EDGES = (0.5, 0.8, 1.25, 2.0)
-"""Limits of the strengths, in multiples of an even share, 1 / number of words."""
+"""Limits between the strengths, in multiples of an even share, which is 1 / number of words."""
 
 MOST = 5
 
@@ -193,7 +193,7 @@ def picture_credits(board: Board) -> list[tuple[Picture, list[int]]]:
 
 
 def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
-    """What the text states about itself, as (name, value), without what it does not state."""
+    """The text's metadata as (name, value), without missing ones."""
     parts = (
         ("Text", story.author),
         ("Original illustrations", story.illustrator),
@@ -204,7 +204,7 @@ def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
 
 
 def colophon(story: Story) -> list[str]:
-    """What the text states about itself except its author, one line each; names only in English texts."""
+    """The text's metadata except its author, one line each; labelled only in English texts."""
     stated = [(name, value) for name, value in story_credits(story) if name != "Text"]
     named = story.language.partition("-")[0].lower() in ("", ENGLISH)
     return [f"{name}: {value}" if named else value for name, value in stated]

@@ -136,7 +136,7 @@ class BoardScores:
         asked: the steps as encoded by the channels.
         looks: space of visual similarity; None without one.
         nearby: gallery rows that are visually most similar to fixed pictures.
-        beside: `nearby` and the pictures already shown, which are candidates of every step.
+        extra_rows: `nearby` and the pictures already shown, which are candidates of every step.
         banned: gallery rows of banned pictures.
         guides: gallery rows of fixed pictures that influence others.
         pool: the candidates.
@@ -163,7 +163,7 @@ class BoardScores:
     asked: Sequence[EncodedSteps]
     looks: str | None
     nearby: Collection[int]
-    beside: Collection[int]
+    extra_rows: Collection[int]
     banned: IntArray
     guides: Sequence[int]
     pool: Pool
@@ -269,13 +269,13 @@ def score_board(
     }
     nearby = set(most_similar_rows(index, guides, spaces.get("looks"), options.candidates, barred))
     extra = {*shown.values(), *nearby}
-    beside = sorted(extra.union(banned.tolist()))
+    extra_rows = sorted(extra.union(banned.tolist()))
     pool = pool_of(
         index,
         asked,
         calibration,
         count=options.candidates,
-        extra=beside,
+        extra=extra_rows,
         barred=barred,
         known=known.pool if known is not None and again and known.index is index else None,
     )
@@ -305,7 +305,7 @@ def score_board(
     counts[list(columns), list(columns.values())] = True
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
     sure = {step: column for step, column in columns.items() if step not in staying}
-    odds = agreement(pool, own, calibration, likes, sure) if beside else freely
+    odds = agreement(pool, own, calibration, likes, sure) if extra_rows else freely
     progress.advance(0)
     return BoardScores(
         story=story,
@@ -322,7 +322,7 @@ def score_board(
         asked=asked,
         looks=spaces.get("looks"),
         nearby=nearby,
-        beside=extra,
+        extra_rows=extra,
         banned=banned,
         guides=guides,
         pool=pool,
@@ -469,8 +469,8 @@ def _of_step(
     }:
         # the step's own picture must have been retrieved to be a candidate; being shown is not enough
         there[0, column] = pool.found[step, column]
-    beside = shown.union(scored.nearby)
-    odds = scored.odds if beside or len(scored.banned) else scored.freely
+    extra_rows = shown.union(scored.nearby)
+    odds = scored.odds if extra_rows or len(scored.banned) else scored.freely
     row = replace(
         scored,
         pool=_part(pool, cells, there),
@@ -481,7 +481,9 @@ def _of_step(
     )
     alone = probabilities(row.pool, row.found, row.freely, row.calibration)
     worded = scored.words.worded
-    whole, guided, chance = _worth(replace(row, alone=alone, beside=beside), () if worded[step] else (0,))
+    whole, guided, chance = _worth(
+        replace(row, alone=alone, extra_rows=extra_rows), () if worded[step] else (0,)
+    )
     groups = pool.groups[row.pool.items]
     if not options.allow_repeats:
         used = np.isin(groups, [pool.groups[pool.items[one, own]] for one, own in others])
@@ -536,7 +538,7 @@ def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, F
     doubted = doubt(pool, scored.found, calibration, fixed) if scored.calibrated else 1.0
     pinned = doubted * pin_odds(pool, scored.guides, scored.looks, calibration.pin)
     chance = scored.alone
-    if scored.beside:
+    if scored.extra_rows:
         also = probabilities(pool, scored.own, scored.odds + np.maximum(pinned, 0.0), calibration)
         chance = np.maximum(chance, also)
     return scored.odds + pinned, pinned, chance

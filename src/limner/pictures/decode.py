@@ -1,8 +1,8 @@
-"""Opens picture files safely, and returns upright RGB pixels.
+"""Opens picture files safely and returns upright RGB pixels.
 
-Every file either opens as it should look or is refused with a reason: the content decides the format, sizes
-are checked before anything is decoded, and only regular files are opened, read-only. Of a camera raw file
-(extra ``raw``, LibRaw), the embedded preview is used if it is large enough, else the sensor's data.
+A file is either decoded correctly or refused with a reason. The content decides the format, sizes are checked
+before decoding, and only regular files are opened, read-only. Of a camera raw file (extra ``raw``, LibRaw),
+the embedded preview is used if it is large enough, else the sensor data.
 """
 
 from __future__ import annotations
@@ -117,7 +117,9 @@ def _transform(profile: bytes, mode: str) -> tuple[str, ImageCms.ImageCmsTransfo
 
 
 def _is_adobe_rgb(image: Image) -> bool:
-    """Whether EXIF says Adobe RGB, as cameras do in place of a profile (DCF's optional colour space)."""
+    """Whether EXIF states Adobe RGB, as cameras do instead of embedding a profile (DCF's optional colour
+    space).
+    """
     with suppress(Exception):  # as in `orientation`
         exif = image.getexif()
         stated = exif.get_ifd(ExifTags.IFD.Exif).get(ExifTags.Base.ColorSpace)
@@ -128,7 +130,7 @@ def _is_adobe_rgb(image: Image) -> bool:
 
 @lru_cache(1)
 def _adobe_rgb() -> bytes:
-    """A profile of the colours of Adobe RGB (1998): its primaries as seen in the light D50, and its gamma.
+    """Colour profile of Adobe RGB (1998): its primaries adapted to D50, and its gamma.
 
     Source: Adobe RGB (1998) Color Image Encoding, 4.3.2.1; ICC.1:2001-04, 6.
     """
@@ -192,7 +194,7 @@ LIST_SUFFIXES = frozenset((b".jsonl", b".csv", b".parquet"))
 METADATA_NAMES = (b"metadata.jsonl", b"metadata.csv", b"metadata.parquet")
 CAPTIONS_NAMES = (b"captions.jsonl", b"captions.csv")
 TABLE_NAMES = METADATA_NAMES + CAPTIONS_NAMES
-"""Tables that are read with their folder: of each kind the first that exists."""
+"""Tables that are read with their folder: the first of each kind that exists."""
 
 
 @lru_cache(1024)  # requested several times in a row for the same name
@@ -253,7 +255,7 @@ def identify(data: bytes, suffix: str) -> Image:
         from pillow_heif import register_heif_opener
 
         register_heif_opener()
-    # Both begin in the same way, and need not name a codec first.
+    # Both formats begin in the same way, and the codec is not always named first.
     other = "HEIF" if brands & {b"avif", b"avis"} else "AVIF"
     for name in FORMATS:
         if name not in Pillow.OPEN or (brands and name == other):
@@ -276,13 +278,13 @@ _UNKNOWN = re.compile(r"(?i)unknown|unsupported|not supported|cannot handle|not 
 
 
 def _refusal(error: Exception, what: str) -> PictureError:
-    """What Pillow raised as an error that says whether a file is damaged, or of a kind that is not read."""
+    """Convert an error of Pillow to one that says whether the file is damaged or of an unsupported kind."""
     text = " ".join(str(error).split()) or type(error).__name__
     if _UNKNOWN.search(text):
-        return PictureError(f"of a kind that is not read ({text}); convert it to PNG or JPEG")
+        return PictureError(f"of an unsupported kind ({text}); convert it to PNG or JPEG")
     if "requires a buffer" in text:  # of struct
         text = "it ends too early"
-    return PictureError(f"{what}: {text}; copy the file again, or save it anew")
+    return PictureError(f"{what}: {text}; copy the file again, or save it again")
 
 
 def _brands(data: bytes) -> frozenset[bytes]:
@@ -398,7 +400,7 @@ def _object(place: Location) -> FileBytes:
     if not data:
         raise PictureError("the file is empty")
     if len(data) > MAX_FILE_BYTES:
-        raise PictureError(f"the file has more than {MAX_FILE_BYTES} bytes, which are read at most")
+        raise PictureError(f"the file has more than {MAX_FILE_BYTES} bytes, the most that are read")
     return FileBytes(data, len(data), -1, hashlib.sha256(data).hexdigest())
 
 
@@ -465,7 +467,7 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
             raise PictureError(
                 f"{width} × {height} pixels; at most {MAX_HEADER_PIXELS} are accepted; save a smaller copy"
             )
-        # A JPEG of several scans is held whole at whatever scale it is decoded.
+        # A JPEG with several scans is held in memory as a whole, at whatever scale it is decoded.
         scalable = jpeg and side_px is not None and len(scans) == 1
         if jpeg and side_px is not None:
             image.draft(None, (2 * side_px, 2 * side_px))
@@ -503,7 +505,7 @@ def decode(data: bytes, side_px: int | None = None, suffix: str = "") -> Decoded
 _JPEG = ("JPEG", "MPO")
 _END = b"\xff\xd9"
 _FILLED = bytes(2048)
-"""What a drive or a broken copy leaves where data is lost."""
+"""What a failing drive or an interrupted copy leaves instead of lost data."""
 
 
 @dataclass(frozen=True)
@@ -521,7 +523,7 @@ class _Scan:
 
 
 def _check_scans(data: bytes, scans: Sequence[_Scan], pixels: int) -> None:
-    """Note a hole in a JPEG, and refuse one whose scans would take minutes.
+    """Warn of missing data in a JPEG, and refuse one whose scans would take minutes.
 
     Raises:
         PictureError: too many pixels times scans.
@@ -573,8 +575,9 @@ def _zero_codes(tables: bytes) -> Iterator[tuple[int, bool]]:
 
 
 def _may_be_zeros(scan: bytes, zeros: Mapping[int, bool]) -> bool:
-    """Whether a blank part of a picture may be zeros in a scan: in those of means alone, and in those of all
-    details where the codes of "the same mean" and of "no more details" are zeros.
+    """Whether a blank part of a picture may be encoded as zeros in a scan. That is so in scans with only DC
+    coefficients, and in scans with DC and AC coefficients if the codes of "same DC" and "end of block" are
+    zeros.
 
     Args:
         scan: its header.
@@ -586,7 +589,7 @@ def _may_be_zeros(scan: bytes, zeros: Mapping[int, bool]) -> bool:
 
 
 def _lacks_only_its_end(data: bytes, image: Image) -> bool:
-    """Whether a JPEG lacks only its end marker: its pixels do not change with the bytes that follow."""
+    """Whether a JPEG lacks only its end marker, so that its pixels do not depend on the bytes that follow."""
     if _END in data[-4096:]:
         return False
     found = []
@@ -598,7 +601,7 @@ def _lacks_only_its_end(data: bytes, image: Image) -> bool:
 
 
 def _again(data: bytes, image: Image) -> Image:
-    """Open other bytes as a picture was opened, at the same scale."""
+    """Decode other bytes in the same way as a picture, at the same scale."""
     found = identify(data, ".jpg")
     found.draft(None, image.size)
     return found
@@ -607,7 +610,7 @@ def _again(data: bytes, image: Image) -> Image:
 RAW_FORMAT = "RAW"
 """Used instead of Pillow's format name."""
 RAW_PREVIEW_SHARE = 0.9
-"""Share of the full side that a preview must have to be used at full size."""
+"""Minimum side of a preview, as a share of the full side, to be used at full size."""
 _RAW_FLIPS = {3: Transpose.ROTATE_180, 5: Transpose.ROTATE_90, 6: Transpose.ROTATE_270}
 _RAW_XMP = 700
 
@@ -657,7 +660,7 @@ def develop(data: bytes, side_px: int | None, suffix: str) -> Decoded:
 
 def _previews(raw: Any) -> Iterator[Image]:  # noqa: ANN401  (rawpy is untyped)
     """The embedded preview, upright in RGB; nothing if it is missing or damaged."""
-    # A preview that fails in any way does no harm: the sensor's data exist.
+    # A preview may fail in any way: the sensor data are used instead.
     with suppress(Exception):
         preview = raw.extract_thumb()
         if preview.format.name == "JPEG":

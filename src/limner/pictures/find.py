@@ -1,7 +1,8 @@
 """Finds pictures: in folders, in image folders with metadata tables, and in lists of paths.
 
-Walks disks and object storage in a fixed order, one file at a time, so that a million can be streamed; only
-tables are opened. It judges by file status alone; `decode` finds out whether a file is a picture.
+Walks disks and object storage in a fixed order, one file at a time, so that a million files need little
+memory. Only tables are opened; files are judged by name and status, and `decode` finds out whether one is a
+picture.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _OF_PROGRAMS = (
     b"@Recycle",
     b"$RECYCLE.BIN",
 )
-"""Folders of storage systems: thumbnails of pictures that lie elsewhere, and what was thrown away."""
+"""Folders of storage systems, with thumbnails of other pictures or with deleted files."""
 _NUMBERED = re.compile(r"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
 _EDITED = re.compile(
     "-(?:edited|effects|smile|mix|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み)"
@@ -69,11 +70,12 @@ class FoundFile:
         path: absolute path, or a URL.
         size, mtime_ns: from its status.
         source: folder, list or table in which it was found.
-        sidecars: files next to it that describe it.
+        sidecars: files in the same folder that describe it.
         words: words from a metadata table.
         words_key: key that changes whenever a sidecar or the table's row does.
         stamp: see `limner.pictures.decode.stamp_of`.
-        expected: SHA-256 that it should still have; "" if it is read in any case.
+        expected: SHA-256 that it had; a file that still has it, and has no sidecars, is not read further. ""
+            if it is read in any case.
     """
 
     path: bytes
@@ -100,7 +102,7 @@ class UnusableFile:
         path: absolute path.
         source: see `FoundFile`.
         reason: the reason.
-        folder: whether it is a folder that could not be listed; what is below it is unknown.
+        folder: whether it is a folder that could not be listed, so that its content is unknown.
     """
 
     path: bytes
@@ -211,20 +213,20 @@ def walk(sources: Sequence[bytes], *, follow_links: bool = False) -> Iterator[En
 def _rows_above(source: bytes) -> tuple[dict[bytes, TableRow], ...]:
     """Rows of the metadata tables in the folders above a source on a disk, innermost first.
 
-    A table describes everything below it, whichever part of that is named.
+    A table describes everything below its folder, even if only part of that is a source.
     """
     found: list[dict[bytes, TableRow]] = []
     folder, above = source, os.path.dirname(source)
     while folder != above:
         tables = [os.path.join(above, name) for name in _tables_of(_names(above))]
-        rows, _ = _folder_rows(tables)  # what is wrong with them is said where their folder is named
+        rows, _ = _folder_rows(tables)  # their errors are reported when their own folder is a source
         found += [rows] if rows else []
         folder, above = above, os.path.dirname(above)
     return tuple(found)
 
 
 def _tables_of(names: Iterable[bytes]) -> list[bytes]:
-    """Tables that are read with the folder they lie in, of each kind the first; in any letter case."""
+    """Tables that are read with their folder, the first of each kind; letter case does not matter."""
     there = {name.lower(): name for name in names}
     found = (next(filter(None, map(there.get, kind)), None) for kind in (METADATA_NAMES, CAPTIONS_NAMES))
     return [name for name in found if name is not None]
@@ -349,7 +351,7 @@ class _FolderWalk:
         return os.path.islink(path) and os.path.isdir(path)
 
     def of_programs(self, folder: bytes) -> Iterator[Entry]:
-        """Whether a folder belongs to a storage system and contains no picture of the user's."""
+        """Whether a folder belongs to a storage system and has none of the user's pictures."""
         for inside, _, names in os.walk(folder):
             yield from (OtherFile(os.path.join(inside, name)) for name in sorted(names))
 
@@ -366,7 +368,7 @@ class _AddressWalk(_FolderWalk):
     """Walk through one folder of an object store, in which a listing includes the status of files."""
 
     def listing(self, folder: bytes) -> dict[bytes, bool]:
-        """As on a disk; a store that does not respond ends the walk, so that its pictures do not count as
+        """As on a disk, but a store that does not respond ends the walk, so that its pictures do not count as
         deleted.
         """
         place = address(folder)
@@ -416,7 +418,7 @@ def _walk_list(source: bytes) -> Iterator[Entry]:
 
 
 def _names(folder: bytes) -> dict[bytes, Status | None]:
-    """Names in a folder, as far as it can be listed, with their status on object storage."""
+    """Names in a folder, with their status on object storage; empty if it cannot be listed."""
     try:
         place = address(folder)
         return dict.fromkeys(os.listdir(folder)) if place is None else locations.listing(place)
@@ -425,7 +427,7 @@ def _names(folder: bytes) -> dict[bytes, Status | None]:
 
 
 class SidecarIndex:
-    """Content of one folder, and which files describe a picture there.
+    """Content of a folder, and the sidecars of its pictures.
 
     Attributes:
         statuses: name → status from the listing of an object store, None on a disk.
@@ -461,7 +463,7 @@ class SidecarIndex:
 
 
 def _compared(name: bytes) -> str:
-    """A name as it is compared with others: composed, in lower case."""
+    """A name in the form used for comparison: composed, in lower case."""
     return os.fsdecode(composed(name)).lower()
 
 
@@ -482,7 +484,9 @@ def _exported(name: str) -> Iterator[list[str]]:
 
 
 def _as_written(path: bytes, beside: SidecarIndex) -> bytes:
-    """Path of an existing file: a disk may store é as two characters and a table as one."""
+    """Path of an existing file in the form on the disk, where é may be two characters although a table has
+    one.
+    """
     folder, between, name = path.rpartition(_SEP)
     if name.isascii() or name in beside.statuses:
         return path

@@ -1,7 +1,7 @@
 """Perceptual hashes and near-duplicate groups.
 
-Pictures of one group (a resized copy, another compression) are not used together in a storyboard. The
-neighbour search is exact and scales to a million pictures. It does not find crops or mirrored copies.
+Pictures of one group, such as a resized copy, are not used together in a storyboard. The neighbour search is
+exact and scales to a million pictures. Crops and mirrored copies are not found.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ IndexArray = NDArray[np.int64]
 TimeArray = NDArray[np.float64]
 NEAR_BITS = 4
 BURST_BITS = 16
-"""Maximum distance of the hashes of one scene, as a rule, if the camera moved little; other pictures differ
-in about 32 bits.
+"""Usual maximum distance between hashes of one scene if the camera moved little; unrelated pictures differ in
+about 32 bits.
 """
 BURST_S = 2.0
 """Minimum distance between frames of a video."""
 BURST_NEXT = 16
-"""Number of following pictures, in order of time, with which each is compared."""
+"""Number of following pictures, in order of time, with which each picture is compared."""
 FRAME_BITS = 6
 """Maximum distance of consecutively numbered frames of a camera without capture times."""
 EVEN = np.array([0, 1 << 63], dtype=np.uint64)
@@ -51,7 +51,7 @@ def phash(image: Image) -> int:
     """
     grey = np.asarray(image.convert("L").resize((_SIDE_PX, _SIDE_PX), Resampling.LANCZOS), dtype=np.float64)
     low = _COSINES @ grey @ _COSINES.T
-    # Rounding keeps the transform's noise of about 1e-11 from setting bits of a uniform picture.
+    # Rounding removes noise of about 1e-11, which would set bits for a uniform picture.
     low = np.round(low, 3)
     bits = np.packbits((low > np.median(low)).ravel())
     return int.from_bytes(bits.tobytes(), "big")
@@ -147,7 +147,7 @@ def near_groups(
         left, right = (ends[np.isin(frames, telling).all(axis=0)] for ends in frames)
         near = np.bitwise_count(hashes[left] ^ hashes[right]) <= FRAME_BITS
         left, right = left[near], right[near]
-        # two different drawings may be as similar; three rarely are
+        # two different drawings may be that similar, but rarely three
         series = np.isin(left, right) | np.isin(right, left)
         left, right = (labels[np.searchsorted(telling, ends[series])] for ends in (left, right))
         labels = _linked(labels, [(left, right)])

@@ -1,7 +1,8 @@
-"""Words of a picture: inside its file (EXIF, IPTC, XMP, PNG), next to it, and in its name.
+"""Reads captions and other metadata of a picture: from its file (EXIF, IPTC, XMP, PNG), its sidecars, and its
+name.
 
-Editors and agencies describe their pictures there, so their collections can be searched at once. Every source
-yields the same `Words`, which are merged by one rule; damaged metadata become a warning.
+Editors and agencies describe their pictures there, so their collections can be searched without further work.
+Every source yields the same `Words`, which are merged by one rule; damaged metadata cause a warning.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ CaptionSource = Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata"
 CAPTION_SOURCES: tuple[CaptionSource, ...] = get_args(CaptionSource)
 MAX_CAPTION_CHARS = 4000
 MAX_METADATA_BYTES = 4 * 2**20
-"""Of XMP, or of one text, inside a picture."""
+"""Maximum size of XMP, or of a text, inside a picture."""
 MAX_CAPTIONS = 100
 """Maximum number of captions of a picture; each is encoded."""
 
-# Texts that cameras, scanners and programs write into the description field, without information on the
+# Texts that cameras, scanners and programs write into the description field, and that say nothing about the
 # picture.
 _RUBBISH = re.compile(
     r"""((olympus|konica\ minolta|minolta|kodak|samsung|canon|nikon)?\ ?(digital\ )?(still\ )?camera
@@ -63,7 +64,7 @@ _CAMERA_TOKENS = frozenset(
         r"\w+", "img dsc dscn dscf pict pxl mvimg vid mov wp dji gopr gh gx cimg p r s hpim sam imgp kodak fb"
     )
 )
-# Ordinary words that programs put into names: kept with others, but not a caption by themselves.
+# Ordinary words that programs put into names: kept next to others, but no caption by themselves.
 _FILLERS = frozenset(
     re.split(
         r"\s+",
@@ -83,14 +84,14 @@ Coordinates = tuple[float, float]
 
 @dataclass(frozen=True)
 class Words:
-    """Words from one or more sources about a picture.
+    """Captions and other metadata of a picture, from one or more sources.
 
     Attributes:
         captions: captions, in reading order.
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
-        taken: capture time, without zone where none is stated.
-        digitized: whether that is when the picture was digitized or written, for want of a capture time.
+        taken: capture time, without a time zone if none is stated.
+        digitized: whether `taken` is the time of digitizing or writing, because no capture time is stated.
         coordinates: where it was taken, or None.
         warnings: one line per damaged piece of metadata.
     """
@@ -126,7 +127,7 @@ def unmarked(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """`plain` words without markup and what a camera wrote; "" if none are left."""
+    """`plain` text without markup; "" if it has no letters or a camera wrote it."""
     text = plain(unmarked(text[: 16 * MAX_CAPTION_CHARS]))  # white space may go
     if not any(letter.isalpha() for letter in text) or _RUBBISH.fullmatch(text):
         return ""
@@ -134,13 +135,13 @@ def clean(text: str) -> str:
 
 
 def captions(texts: Iterable[str], source: CaptionSource) -> tuple[Caption, ...]:
-    """Captions of one source from raw texts, without empty and meaningless ones."""
+    """Captions from the raw texts of one source, without empty and meaningless ones."""
     cleaned = (clean(text) for text in texts)
     return tuple(Caption(text=text, source=source) for text in cleaned if text)
 
 
 def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
-    """The first of captions that differ only in letter case or final full stop; in order."""
+    """Captions without repeats; those that differ only in letter case or a final full stop count as equal."""
     first: dict[str, Caption] = {}
     for caption in found:
         first.setdefault(caption.text.casefold().rstrip(" ."), caption)
@@ -150,8 +151,8 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """Merge several `Words`, most trusted first.
 
-    Captions add up, `MAX_CAPTIONS` at most; the first credit, licence, time and coordinates win. A capture
-    time precedes that of digitizing, and the camera's clock the same moment in UTC.
+    All captions are kept, up to `MAX_CAPTIONS`; of credit, licence, time and coordinates, the first counts. A
+    capture time has priority over a time of digitizing, and local time over the same moment in UTC.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
@@ -170,11 +171,11 @@ def merge(parts: Iterable[Words]) -> Words:
 
 
 _ZONES = timedelta(hours=14)
-"""By which clocks differ from UTC at most."""
+"""Maximum difference between local time and UTC."""
 
 
 def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, bool]:
-    """The time that counts, and whether it is that of digitizing, see `merge`."""
+    """The time to use, and whether it is that of digitizing; see `merge`."""
     stated = sorted((part.digitized, place, part.taken) for place, part in enumerate(parts) if part.taken)
     if not stated:
         return None, False
@@ -192,7 +193,7 @@ def readable_name(stem: str) -> str:
     """A file name as words, or "" if a camera or a program chose it.
 
     ``grandma-baking-bread`` → "grandma baking bread"; ``IMG_2031``, hashes, UUIDs and screenshots → "".
-    Two words of letters are asked for, or a single one of at least four letters in a name without digits.
+    A name needs two words of letters, or no digits and one word of at least four letters.
 
     Args:
         stem: file name without folder and suffix.
@@ -273,14 +274,14 @@ _TREES = {
     "{http://ns.acdsee.com/iptc/1.0/}Keywords": "|",
     "{http://ns.iview-multimedia.com/mediapro/1.0/}CatalogSets": "|",
 }
-"""Where programs keep keywords that lie in others, ``Places|Norway|Bergen``, and what is between them."""
+"""Properties with hierarchical keywords such as ``Places|Norway|Bergen``, and their separators."""
 _DEEP = (
     "{http://www.metadataworkinggroup.com/schemas/keywords/}Keyword",
     "{http://iptc.org/std/Iptc4xmpExt/2008-02-29/}PersonInImage",
     "{http://www.metadataworkinggroup.com/schemas/regions/}Name",
     "{http://ns.microsoft.com/photo/1.2/t/Region#}PersonDisplayName",
 )
-"""Keywords in a tree, and who is shown in a region: however deep they lie."""
+"""Nested keywords, and names of people in regions, at any depth."""
 _PLACES = (f"{_IPTC}Location", f"{_PHOTOSHOP}City", f"{_PHOTOSHOP}State", f"{_PHOTOSHOP}Country")
 _EXIF = "{http://ns.adobe.com/exif/1.0/}"
 _RIGHTS = "{http://ns.adobe.com/xap/1.0/rights/}"
@@ -298,7 +299,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     Raises:
         ParseError: not well-formed XML; DefusedXmlException: it uses entities.
     """
-    if not packet.startswith(BOM_UTF16_LE):  # whose letters end with a zero
+    if not packet.startswith(BOM_UTF16_LE):  # its letters end with a zero
         packet = packet.strip(b"\0 \r\n\t")
     root: Element = fromstring(packet)
     properties: dict[str, list[str]] = defaultdict(list)
@@ -331,7 +332,7 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
-        # Of a scan the day of the scan does not stand in for that of the photograph, known or not.
+        # The day of a scan is not used as the day of the photograph, even if that is unknown.
         taken=_xmp_time(captured or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")),
         digitized=not captured,
         coordinates=coordinates(
@@ -341,10 +342,10 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
 
 
 def _values(element: Element) -> list[str]:
-    """Texts of a property: its own, or those of its list; of a list of languages the default one or, if that
-    is missing or empty, all of them.
+    """Texts of a property or of its list. Of a list by language, the default one; if that is missing or
+    empty, all.
     """
-    items = element.findall(f"*/{_RDF}li")  # only of its own list: nested ones would be read repeatedly
+    items = element.findall(f"*/{_RDF}li")  # only its own list: nested lists would be read repeatedly
     if not items:
         return [element.text] if element.text and element.text.strip() else []
     told = [item for item in items if item.text and item.text.strip()]
@@ -369,7 +370,7 @@ def coordinates(latitude: object, longitude: object) -> Coordinates | None:
     """Two numbers as coordinates.
 
     Returns:
-        None for what is no place on Earth, and for 0° 0°, which programs write where they know of none.
+        None if they are no valid coordinates, or 0° 0°, which programs write if they know no place.
     """
     if not (isinstance(latitude, int | float) and isinstance(longitude, int | float)):
         return None
@@ -400,8 +401,8 @@ def embedded(image: Image) -> Words:
     """
     found = []
     for name, read in {"XMP": _xmp, "IPTC": _iptc, "EXIF": _exif, "EXIF GPS": _gps, "PNG text": _png}.items():
-        # Parsers of damaged metadata raise nearly anything (struct.error, SyntaxError, KeyError …); whatever
-        # it is, the picture itself is good.
+        # Parsers of damaged metadata raise nearly any error (struct.error, SyntaxError, KeyError …); the
+        # picture itself is usable.
         try:
             found.append(read(image))
         except Exception as error:
@@ -442,9 +443,9 @@ def _exif(image: Image) -> Words:
 
 
 def _exif_encoding(data: bytes) -> tuple[str, tuple[str, ...]]:
-    """Encoding of EXIF texts, which should be ASCII, and a warning where it was guessed.
+    """Encoding of EXIF texts, which should be ASCII, and a warning if it was guessed.
 
-    A text with few letters beyond ASCII, of which nothing is certain, is taken for Windows-1252.
+    A text with few non-ASCII letters whose encoding is uncertain is read as Windows-1252.
     """
     certain = _certain_encoding(data)
     beyond, plain_letters = len(re.findall(rb"[\x80-\xff]", data)), len(re.findall(rb"[A-Za-z]", data))
@@ -454,7 +455,7 @@ def _exif_encoding(data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _gps(image: Image) -> Words:
-    """EXIF's block for GPS; without the letters that tell the hemispheres there are no coordinates."""
+    """Coordinates from the GPS block of EXIF; None if it does not state the hemispheres."""
     gps = image.getexif().get_ifd(ExifTags.IFD.GPSInfo)
     fields = (
         (ExifTags.GPS.GPSLatitude, ExifTags.GPS.GPSLatitudeRef, "NS"),
@@ -539,7 +540,7 @@ def _iptc_encoding(declared: object, data: bytes) -> tuple[str, tuple[str, ...]]
 
 
 def _certain_encoding(data: bytes) -> str | None:
-    """Encoding of texts where it is certain, whatever the file declares; None where it is not."""
+    """Encoding of texts if it is certain, whatever the file declares; otherwise None."""
     for encoding in (*_escaped(data), "utf-8"):
         if _is_valid(data, encoding):
             return encoding
@@ -551,7 +552,7 @@ def _certain_encoding(data: bytes) -> str | None:
 
 
 def _likely_encoding(where: str, data: bytes) -> tuple[str, tuple[str, ...]]:
-    """The likeliest encoding of texts, and a warning."""
+    """The most likely encoding of texts, and a warning."""
     from charset_normalizer import from_bytes
 
     best = from_bytes(data).best()
@@ -563,7 +564,7 @@ def _likely_encoding(where: str, data: bytes) -> tuple[str, tuple[str, ...]]:
 
 
 def _escaped(data: bytes) -> tuple[str, ...]:
-    """Encoding of Japanese in 7 bits, where the escapes of its letters are there."""
+    """Encoding of 7-bit Japanese, if its escape sequences occur."""
     return ("iso2022_jp",) if b"\x1b$" in data else ()
 
 
@@ -586,11 +587,11 @@ def _iptc_time(date: str, time: str) -> datetime | None:
 
 
 def _xmp(image: Image) -> Words:
-    """The XMP packet, wherever this format keeps it."""
+    """The XMP packet, wherever the format stores it."""
     packet = image.info.get("xmp") or b""
     packet = packet.encode() if isinstance(packet, str) else bytes(packet)
     if len(packet) > MAX_METADATA_BYTES:
-        return Words(warnings=(f"XMP: {len(packet):,} bytes; of at most {MAX_METADATA_BYTES:,} it is read",))
+        return Words(warnings=(f"XMP: {len(packet):,} bytes; only up to {MAX_METADATA_BYTES:,} are read",))
     return read_xmp(packet) if packet else Words()
 
 
@@ -715,7 +716,7 @@ def words_of_bytes(name: str, data: bytes, suffix: str = "") -> Words:
                 return Words(captions=captions([decode_caption(data)], "sidecar"))
             case _:
                 return words_of_row(json.loads(decode_caption(data)), "sidecar")
-    # A parser of XML or JSON may raise classes of its own; the picture is good in any case.
+    # XML and JSON parsers may raise errors of their own; the picture is usable anyway.
     except Exception as error:
         return Words(warnings=(f"{display(os.fsencode(name))}: {error}",))
 
@@ -781,7 +782,7 @@ _FILE_NAME = re.compile(r"(?i).*\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp
 
 
 def _unsuffixed(text: str) -> str:
-    """A text, or, of one that is a file name, as photo exports write their titles, the words in it."""
+    """A text; if it is a file name, as photo exports write for titles, the words in the name."""
     name = text.strip()
     return readable_name(name.rpartition(".")[0]) if _FILE_NAME.fullmatch(name) else text
 
@@ -793,6 +794,6 @@ def _time(values: Mapping[str, Any]) -> datetime | None:
             return found
     export = values.get("phototakentime")
     stamp = str(export.get("timestamp", "")) if isinstance(export, Mapping) else ""
-    if re.fullmatch(r"-?[1-9]\d{0,10}", stamp):  # 0 stands where no time is known
+    if re.fullmatch(r"-?[1-9]\d{0,10}", stamp):  # 0 means that no time is known
         return datetime.fromtimestamp(0, UTC) + timedelta(seconds=int(stamp))
     return None

@@ -37,8 +37,8 @@ characters.
 """
 MOST_LINES, MOST_CHARS = 200, 2000
 MOST_ENGINES, READ_EACH = 4, 50
-"""Number of engines that read at once, and of pictures read before another one is created, which costs as
-much as reading 20.
+"""Maximum number of engines, and number of pictures read before another engine is created, which takes as
+long as reading 20.
 """
 _FILES = {"Det": "*_det_*.onnx", "Rec": "*_rec_*.onnx"}
 
@@ -114,7 +114,7 @@ class RapidOcr:
 
 
 def legible(lines: Iterable[tuple[str, float]]) -> list[str]:
-    """Keep the recognised lines that are text, by their confidence."""
+    """Keep the lines whose confidence and length are sufficient."""
     texts = [plain(text) for text, score in lines if score >= LEAST_SCORE]
     return [text for text in texts if sum(map(str.isalpha, text)) >= LEAST_LETTERS]
 
@@ -160,7 +160,7 @@ def _rapidocr() -> Any:  # noqa: ANN401
         "Det.limit_side_len": FIND_PX,
         "Det.max_candidates": MOST_LINES,
         "Rec.rec_img_shape": [3, 48, LINE_PX],
-        # several pictures at once, each on one core of any number
+        # several pictures at once, each on one core
         "EngineConfig.openvino.inference_num_threads": 1,
         "EngineConfig.openvino.enable_cpu_pinning": False,
     }

@@ -1,4 +1,4 @@
-"""Tables that name and describe pictures: CSV, JSON Lines and Parquet.
+"""Reads tables that name and describe pictures: CSV, JSON Lines and Parquet.
 
 Read row by row, from a folder with pictures or as a separate list, from a disk or object storage.
 """
@@ -138,7 +138,7 @@ def list_rows(table: bytes) -> Iterator[TableRow | str]:
             path = below(folder, os.fsencode(target))
             words = words_of_row({key: value for key, value in values.items() if key != known}, "metadata")
         except (UnicodeEncodeError, RecursionError) as error:
-            yield f"{where}: {known} is no path, or the line is nested too deeply ({error})"
+            yield f"{where}: {known} is not a path, or the line is nested too deeply ({error})"
             continue
         yield TableRow(path, words, hashlib.sha256(content).digest(), where)
 
@@ -156,7 +156,7 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
             lines = _Lines(opened, table)
             if suffix == b".csv":
                 head = next(lines, "")
-                # Programs write semicolons where the comma is in numbers, and tabs in "Unicode text".
+                # Programs write semicolons in locales with decimal commas, and tabs in "Unicode text".
                 delimiter = max(",;\t", key=head.count)
                 reader = csv.DictReader(chain((head,), lines), delimiter=delimiter)
                 _check_columns(reader.fieldnames or (), table)
@@ -171,7 +171,7 @@ def _values(table: bytes) -> Iterator[tuple[int, Mapping[str, object] | str]]:
     except UnicodeDecodeError as error:
         raise DataError(f"{display(table)}: is not UTF-8 ({error.reason}); save it as UTF-8") from error
     except (OSError, csv.Error) as error:
-        raise DataError(f"{display(table)}: cannot be read ({error}); mend or remove it") from error
+        raise DataError(f"{display(table)}: cannot be read ({error}); correct or remove it") from error
 
 
 class _Lines(Iterator[str]):
@@ -222,7 +222,7 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
             _check_bytes(
                 "a row group", max((one.total_byte_size for one in groups), default=0), MAX_GROUP_BYTES, table
             )
-            # In this way, a text that many lines share is in memory once until its total size is known.
+            # A text that many lines share is then in memory only once until its total size is known.
             leaves = (head.schema.column(number) for number in range(len(head.schema)))
             texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
             with parquet.ParquetFile(stored, read_dictionary=texts, metadata=head.metadata) as file:
@@ -235,9 +235,8 @@ def _parquet(table: bytes) -> Iterator[tuple[int, Mapping[str, object]]]:
                     _check_bytes(lines, size, MAX_TEXT_BYTES, table)
                     yield from enumerate(batch.to_pylist(), start=number + 1)
                     number += len(batch)
-    # In addition to Arrow's own: those of values that Python cannot represent, such as times beyond its
-    # calendar or unknown time zones.
-    # that nobody knows.
+    # Besides Arrow's own errors: those of values that Python cannot represent, such as times outside its
+    # calendar, or unknown time zones.
     except (pyarrow.ArrowException, OverflowError, LookupError) as error:
         raise DataError(f"{display(table)}: not parquet ({error}); correct or remove it") from error
 

@@ -21,10 +21,10 @@ from limner.pictures.decode import MAX_DECODED_PIXELS, FileBytes, PictureError, 
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000
-"""Longest side of a scaled copy; only panoramas and scrolls reach it, others reach their area first."""
+"""Maximum longer side of a scaled copy; only panoramas reach it, others reach the maximum area first."""
 
 MAX_WHOLE_PX = 16_383
-"""Longest side of an unscaled copy: the limit of WebP."""
+"""Maximum longer side of an unscaled copy: the limit of WebP."""
 
 RESTORE = "restore the file, or run 'limner index' and illustrate again"
 WITHOUT_ORIGINALS = "export without --originals, which decodes large JPEGs smaller, or scale the file down"
@@ -89,13 +89,14 @@ def indexed(picture: Picture, where: str) -> tuple[Path, FileBytes]:
             f"export: {where}: {display(os.fsencode(path))} has changed since it was indexed; run 'limner"
             " index' and illustrate again"
         )
-    raise refused or AssertionError("a file is there, or it was said that none is")
+    raise refused or AssertionError("a missing file has raised an error before")
 
 
 def _located(picture: Picture, where: str) -> Iterator[Path]:
     """All existing files of a picture, at least one.
 
-    Its `paths` are for display, with bytes that are not UTF-8 as backslash escapes; both readings are tried.
+    Its `paths` are for display, with bytes that are not UTF-8 as backslash escapes; the path is tried both as
+    it is and with the escapes decoded.
     """
     found = False
     for path in picture.paths:
@@ -172,7 +173,7 @@ def scaled(
     except PictureError as error:
         raise _unreadable(path, where, error) from error
     if file.sha256 != sha256:
-        raise DataError("it is not known to be what the text showed; illustrate the text again")
+        raise DataError("its content may have changed since the text was read; illustrate the text again")
     return _scaled(path, file, where, area_px, (kind, quality), None)
 
 
@@ -193,7 +194,7 @@ def _scaled(  # noqa: PLR0917
         DataError: it cannot be read; `hint` is the advice.
     """
     try:
-        # Decoded at twice this size at least; one and a half times are needed for a clean resize.
+        # The decoder returns at least twice the requested size; a clean resize needs one and a half times.
         side = None if due is None else max(1, math.ceil(0.75 * min(due)))
         decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
     except PictureError as error:

@@ -1,7 +1,7 @@
 """Frames of videos as pictures: extracted once into a folder of the library, and then read like any other.
 
-The extra ``video`` installs FFmpeg. Only key frames are decoded, within limits, and no file except the video
-is opened, whatever it names. The video is only read.
+The extra ``video`` installs FFmpeg. Only key frames are decoded, within limits. No file except the video is
+opened, even if the video refers to others, and the video is only read.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,asf,flv,mpeg,mpegts,mpe
 
 
 class DrawnFrames(Record):
-    """Record stored next to the frames of a video.
+    """Metadata stored next to the frames of a video.
 
     Attributes:
         video: path of the video, for display.
@@ -89,7 +89,7 @@ def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tupl
         library: absolute path of the library's folder.
         stopped: function called between frames; True ends the work, which leaves nothing behind.
     Returns:
-        Their `source` is the path of the video; None if it was stopped.
+        The frames, whose `source` is the path of the video; None if it was stopped.
     Raises:
         PictureError: the extra is not installed, or the file is damaged, unknown or larger than the limits.
     """
@@ -188,7 +188,7 @@ def _draw(video: VideoFile, folder: Path, stopped: Callable[[], bool]) -> DrawnF
                     image.save(draft / frame_name(time_s), "JPEG", quality=90)
                     times_s.append(time_s)
         if not times_s:
-            raise PictureError(reading.fault or "the video holds no frame that shows anything")
+            raise PictureError(reading.fault or "the video has no frame that is not blank")
         drawn = DrawnFrames(
             video=display(video.path),
             size=status.st_size,
@@ -252,13 +252,13 @@ class _Reading:
     def _scenes(self, container: Any) -> Iterator[tuple[float, Image | None]]:  # noqa: ANN401  (av is untyped)
         stream = container.streams.best("video")
         if stream is None:
-            raise PictureError("the file holds no video, or one of an unknown codec")
+            raise PictureError("the file contains no video, or one in an unknown codec")
         width, height = stream.codec_context.width, stream.codec_context.height
         if width * height > MAX_DECODED_PIXELS:
             raise PictureError(f"{width} × {height} pixels; at most {MAX_DECODED_PIXELS} can be decoded")
         length_s = (container.duration or 0) / 1e6
         if length_s > MAX_VIDEO_S:
-            raise PictureError(f"{length_s:.0f} s long; of at most {MAX_VIDEO_S} s frames are taken")
+            raise PictureError(f"{length_s:.0f} s long; frames are taken from at most {MAX_VIDEO_S} s")
         self.stated = _stated(container.metadata)
         begin_s = (container.start_time or 0) / 1e6
         gap_s = max(GAP_S, length_s / MAX_FRAMES)

@@ -25,9 +25,9 @@ except ModuleNotFoundError:  # Windows, whose sockets are not counted as files
 
 CONNECTIONS = 400
 AT_ONCE = 16
-"""Number of connections accepted before excess ones are closed."""
+"""Number of connections that are accepted before excess ones can be closed."""
 QUEUE = 1024
-"""Backlog of the system in the meantime."""
+"""Backlog of the listening socket meanwhile."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class LimitedConfig(uvicorn.Config):
     def __init__(self, app: Any, limits: Limits, **settings: Any) -> None:  # noqa: ANN401  (as uvicorn's)
         """Set the limits, besides uvicorn's settings."""
         self.limits = limits
-        # one more than the limit, to report that there are too many if none could be closed
+        # one above the limit, so that uvicorn reports too many connections only if none could be closed
         # asyncio accepts as many as its backlog before any can be closed, and stops without file descriptors
         super().__init__(
             app, http=LimitedConnection, limit_concurrency=limits.most + 1, backlog=AT_ONCE, **settings
@@ -170,7 +170,7 @@ class LimitedConnection(H11Protocol):
     def _make_room(self) -> None:
         """Close the connection that waits longest, of the address with the most waiting connections.
 
-        So a client with many connections loses one of its own, and a request in progress is never aborted.
+        A client with many connections thus loses one of its own, and a request in progress is never aborted.
         """
         idle = [one for one in self.connections if isinstance(one, LimitedConnection) and one.waiting]
         held = Counter(one.client and one.client[0] for one in idle)

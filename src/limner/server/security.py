@@ -80,7 +80,7 @@ class Guarded:
             await self.app(scope, receive, send)
             return
         if scope["type"] != "http":
-            return  # no websockets here: the server closes the connection
+            return  # websockets are not used; the server closes the connection
         request, respond = Request(scope, receive), _with_headers(send)
         try:
             self._check(request)
@@ -170,7 +170,7 @@ def is_loopback(host: str) -> bool:
 
 
 def hosts_of(bound: str, others: Iterable[str] = ()) -> frozenset[str]:
-    """Allowed names in Host: loopback, the bound host, and others."""
+    """Names allowed in Host: loopback, the bound host, and further ones."""
     return LOOPBACK_NAMES | {name.lower().strip("[]") for name in (bound, *others) if name}
 
 

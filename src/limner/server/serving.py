@@ -121,7 +121,6 @@ def bind(host: str, port: int | None, default: int = PORT, *, token: str | None 
         ) from refused
     # Accepted connections inherit this; otherwise the body of a response, sent after its head, waits until
     # the client acknowledges the head, 40 ms later.
-    # side has confirmed the head, which takes 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(32)
@@ -181,12 +180,12 @@ def serve(
                 server.should_exit = True
                 return
             if browse is not None:
-                # The printed URL can be opened by hand.
+                # The user can still open the printed URL.
                 with contextlib.suppress(webbrowser.Error):
                     webbrowser.open(browse)
 
     threading.Thread(target=announce, daemon=True).start()
-    # uvicorn raises a received signal again when it has stopped; one that kills would leave files behind.
+    # After stopping, uvicorn raises a received signal again; a signal that kills would leave files behind.
     with contextlib.suppress(KeyboardInterrupt), _ended_by(signal.SIGTERM):
         server.run(sockets=[bound.listener])
     if unsaid:
@@ -194,7 +193,7 @@ def serve(
 
 
 def _mapped(network: str) -> Iterator[str]:
-    """An IPv4 network in its IPv6-mapped form."""
+    """The IPv6-mapped form of an IPv4 network."""
     found = ipaddress.ip_network(network)
     if found.version == 4:
         yield f"::ffff:{found.network_address}/{96 + found.prefixlen}"

@@ -1,4 +1,4 @@
-"""The studio as a web application: puts its parts together, and serves its pages.
+"""Assembles the studio's web application and serves its pages.
 
 The requests are implemented in `limner.studio.routes`.
 """
@@ -52,7 +52,7 @@ def create_app(studio: Studio, *, token: bool = False) -> FastAPI:
     """Create the application, without the access control of `limner.server.security`.
 
     Args:
-        studio: what the routes work with.
+        studio: library, projects and jobs that the routes use.
         token: whether requests need a token, for the description of the API.
     """
 
@@ -134,7 +134,7 @@ def opened(
     if is_container(data):
         document = as_markdown(read_story_report(file, file_policy=allowed), library)
         kind, text = document.format, document.text
-        note(f"{file.name}: converted to Markdown, in which you edit it from now on")
+        note(f"{file.name}: converted to Markdown; you now edit this copy")
         for line in document.notes:
             note(line)
     elif kind is None:

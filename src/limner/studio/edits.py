@@ -1,4 +1,4 @@
-"""Edits of a project: the state that each leads to, and the steps that it affects.
+"""Edits of a project: the state that results from each, and the steps that it affects.
 
 Pure functions from state to state; the affected steps are chosen or explained again elsewhere.
 """
@@ -55,9 +55,9 @@ GONE = frozenset(
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
-    """Refuse options that would overload a server, or that have edits of their own."""
+    """Reject options that would overload a server, and those that are changed by separate edits."""
     if options.pins or options.bans:
-        raise ValueError("pins and bans are edits of their own, not options")
+        raise ValueError("pins and bans are separate edits, not options")
     for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
         if value > MOST[name]:
             raise ValueError(f"{name} is {value}, at most {MOST[name]} here")
@@ -78,7 +78,7 @@ def _still_there(raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
 
 
 class Offer(StepEdit):
-    """The list in which a picture was offered: a step, counted from 0, and a revision."""
+    """Which list of candidates contained a picture: that of a step, counted from 0, at a revision."""
 
     revision: int
 
@@ -107,8 +107,8 @@ class Choose(StepEdit):
 class Fix(StepEdit):
     """Lock or unlock a step.
 
-    lock keeps the current picture; blank keeps the step without one; unlock lets later choices change it, and
-    at once chooses a picture for a blank; lock-others locks all other steps.
+    lock keeps the current picture; blank keeps the step without one; unlock lets later choices change the
+    picture, and immediately chooses one for a blank step; lock-others locks all other steps.
     """
 
     kind: Literal["lock", "unlock", "blank", "lock-others"]
@@ -300,7 +300,7 @@ def as_markdown(
     shown = match_given_pictures(story, library)
     told, given = pictures_told(shown), shown.inside
     if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
-        told, given = ["as Markdown it has other steps, so its own pictures are not kept at their steps"], {}
+        told, given = ["in Markdown it has other steps, so its own pictures are not kept at their steps"], {}
     lines = [*reading.summary(), *(f"{reading.file}: {line}" for line in told)]
     return MarkdownDocument(text=text, given=given, notes=tuple(lines))
 
@@ -432,7 +432,7 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
 
 
 def step_mapping(before: Story, after: Story) -> dict[int, int]:
-    """New positions of the steps of one story whose words are in another."""
+    """New positions of the steps of one story that occur, with the same words, in another."""
     old, new = ([(step.title, step.text) for step in story.steps] for story in (before, after))
     found: dict[int, int] = {}
     for block in SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():

@@ -1,4 +1,4 @@
-"""The library that a studio uses: loaded once, and reloaded when it has been indexed.
+"""The library that a studio uses, loaded once and reloaded after indexing.
 
 A request gets the current illustrator and keeps it until it ends.
 """
@@ -146,7 +146,7 @@ def explain_steps(
 
 
 def _others(state: State, step: int) -> Constraints:
-    """Constraints on all steps but one; that one, and pictures in the text, keep theirs without a lock."""
+    """Constraints of all steps but one; that step, and pictures of the text itself, get no lock."""
     others = {position: one for position, one in state.pins.items() if position != step}
     return state.model_copy(update={"pins": others, "given": {}})
 
@@ -191,7 +191,7 @@ class Engine:
         return self._illustrator.library.folder
 
     def illustrator(self) -> Illustrator:
-        """The current illustrator; while the library is being indexed, the one from before."""
+        """The current illustrator; during indexing, the previous one."""
         with self._lock:
             now = time.monotonic()
             if not self._held and now - self._looked >= LOOK_S:
@@ -217,7 +217,9 @@ class Engine:
             self._looked = -LOOK_S
 
     def warm(self) -> None:
-        """Load what the first storyboard needs; errors are left for it to report."""
+        """Load what the first storyboard needs; errors are ignored here, because the storyboard will report
+        them.
+        """
         story = Story(id="warm", steps=(Step(text="warm"),))
         with suppress(LimnerError):
             illustrate_story(self.illustrator(), story, BoardOptions())

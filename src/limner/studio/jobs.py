@@ -20,9 +20,9 @@ from limner.studio.schemas import JobKind, JobStatus
 
 KEPT = 50
 TEXTS_AT_ONCE, TEXTS_WAITING = 2, 20
-"""Texts illustrated at the same time, and the number that may wait."""
+"""Number of texts illustrated at the same time, and of those that may wait."""
 RATE_S, LOOK_S = 2.0, 0.2
-"""Seconds of work before the time left is estimated, and between checks of waiting jobs."""
+"""Seconds of work before the time left is estimated, and seconds between checks of waiting jobs."""
 
 
 class UnknownJobError(DataError):
@@ -210,9 +210,9 @@ class Jobs:
         try:
             place = folder.expanduser()
         except RuntimeError as error:  # such as ~nobody
-            raise DataError(f"{folder}: no such user; give a whole path from the root") from error
+            raise DataError(f"{folder}: no such user; give an absolute path") from error
         if not place.is_absolute():
-            raise DataError(f"{folder}: not a whole path; give one from the root, or from ~")
+            raise DataError(f"{folder}: not an absolute path; give one, or one from ~")
         if not place.is_dir() and not (forget and not place.exists()):
             raise DataError(f"{place}: no folder of this machine; check its spelling")
         place = place.resolve()
@@ -271,7 +271,7 @@ class Jobs:
                 work()
             except (
                 Exception
-            ) as error:  # nobody else sees an error of a thread, and the page would wait for ever
+            ) as error:  # otherwise nobody would see an error of the thread, and the page would wait for ever
                 job.error = error = storage_error(error, self._engine.folder) or error
                 told = str(error) if isinstance(error, LimnerError | OSError) else repr(error)
                 job.end("cancelled" if isinstance(error, JobCancelledError) else "failed", told)

@@ -1,5 +1,4 @@
-"""Data for the library page beyond the catalogue: pictures used in projects, and captions that the user
-writes.
+"""Data for the library page in addition to the catalogue: pictures used in projects, and the user's captions.
 
 Caches what is slow to compute: the pictures of each project, and the caption encoders.
 """
@@ -72,7 +71,7 @@ class LibraryPage:
         return words_of(PictureStore.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
-        """See `limner.store.words.write_words`; the studio shows the words at once."""
+        """See `limner.store.words.write_words`; the studio shows the new captions at once."""
         library = PictureStore.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:

@@ -89,9 +89,9 @@ def library_page_router(studio: Studio) -> APIRouter:
 
     @routes.get("/pictures/{picture}/words")
     def words(picture: Identifier) -> PictureWords:
-        """What is said about a picture, what its files say, and what a model says.
+        """The captions of a picture in use, those of its files, and that of a model.
 
-        The coordinates are told only where the studio is bound to this machine alone.
+        Coordinates are included only if no other machine can connect to the studio.
         """
         found = studio.library_page.words(checked(studio, picture).id)
         return found if studio.writable else found.model_copy(update={"coordinates": None})

@@ -36,7 +36,7 @@ from limner.templates import environment
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
 MEDIA_TYPE = "image/webp"
-# Formats that every browser shows; for others (HEIF, camera raw, TIFF …) it gets a copy.
+# Formats that every browser shows; of others (HEIF, camera raw, TIFF …) it gets a copy.
 SHOWN = ("JPEG", "MPO", "PNG", "WEBP", "GIF", "AVIF", "BMP", "DIB", "ICO")
 
 
@@ -162,12 +162,12 @@ class Thumbnails:
             if not self._told:
                 self._told = True
                 warnings.warn(
-                    f"{place}: damaged, or of an older version; such copies are made again",
+                    f"{place}: damaged, or of an older version; it is created again",
                     LimnerWarning,
                     stacklevel=2,
                 )
         made = self._make(picture, side)
-        with suppress(OSError):  # a full disk or a read-only folder costs time, not the picture
+        with suppress(OSError):  # with a full disk or a read-only folder, the thumbnail is not cached
             place.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(place, seal_bytes(made))
         return made
@@ -212,7 +212,7 @@ PREVIEWED = 6
 
 
 def previewed(board: Board, title: str, kind: ExportFormat, plan: Plan) -> Download:
-    """The beginning of an export as a web page, or as its own pages if it has pages.
+    """The beginning of an export, as a web page or, if the format has pages, as pictures of its pages.
 
     Slides are shown as in the PDF; Word and EPUB as a web page.
 

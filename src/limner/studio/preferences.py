@@ -52,7 +52,10 @@ def read_preferences(projects: Path) -> list[Preference]:
         DataError: a project is damaged, or no picture was replaced in any.
     """
     if not projects.is_dir():
-        raise MissingError(f"{projects}: no projects; 'limner studio' keeps them there, or name --projects")
+        raise MissingError(
+            f"{projects}: no projects; 'limner studio' creates them there; or name another folder with"
+            " --projects"
+        )
     kept = [
         Preference(
             query=one.text,

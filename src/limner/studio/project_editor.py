@@ -1,7 +1,7 @@
-"""Projects: created, changed, undone and redone; each change affects only the steps that it names, and is
+"""Creates and changes projects, with undo and redo; a change affects only the steps that it names, and is
 saved.
 
-Connects the library's illustrator and the projects on disk, for the command and the web.
+Connects the library's illustrator with the projects on disk, for the command and the web application.
 """
 
 from __future__ import annotations
@@ -108,7 +108,8 @@ class ProjectEditor:
             title: title of the project. Default: that of the text.
             options: storyboard options.
             given: 0-based step → picture of the library that the text itself shows.
-            told: notes on the pictures in the text; None: the text has no folder, so they cannot be shown.
+            told: notes on the pictures in the text; None if the text has no folder, so that its pictures
+                cannot be shown.
             notes: further notes, such as what was left out when its document was read.
             progress: see `limner.match.illustrator.Illustrator.board`; if it raises an error, no project is
                 created.
@@ -463,7 +464,7 @@ def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
 
 
 def _naming(state: State, board: Board) -> State:
-    """The state with the name of its storyboard."""
+    """The state with the hash of its storyboard."""
     return state.model_copy(update={"board": digest(board.model_dump_json())})
 
 
@@ -556,12 +557,12 @@ def _is_held(state: State, board: Board, step: int, sources: tuple[int, ...]) ->
 
 
 def _of_text(state: State, text: str, notes: tuple[str, ...]) -> State:
-    """The state with the name of its text."""
+    """The state with the hash of its text."""
     return state.model_copy(update={"text": digest(text), "notes": notes})
 
 
 def _titled(story: Story, board: Story, text: Story) -> Story:
-    """A text that was read again; a title set on the board stays, unless the text has a new one."""
+    """A text that was read again; a title that the user set is kept, unless the text has a new one."""
     return story.model_copy(update={"title": board.title}) if story.title == text.title else story
 
 

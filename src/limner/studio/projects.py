@@ -1,5 +1,4 @@
-"""Projects on disk: one folder each, with the history as versioned JSON that a crash cannot leave half
-written.
+"""Projects on disk: a folder for each, with its history as versioned JSON that is written atomically.
 
 Every edit is part of the history, and is on disk before the response is sent. Texts and storyboards are
 stored once, named by the hash of their content, however many states use them.
@@ -230,7 +229,7 @@ class Projects:
             raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
 
     def editing(self, project: str) -> AbstractContextManager[None]:
-        """Lock a project against changes by others, in this process and in other ones.
+        """Lock a project against changes by other threads and processes.
 
         Raises:
             UnknownProjectError: it does not exist.
@@ -249,7 +248,7 @@ class Projects:
         """
         folder = self._place(project.id)
         make_folder(folder / PARTS, private=True)
-        with suppress(OSError):  # of another user; earlier versions used the umask
+        with suppress(OSError):  # owned by another user; earlier versions used the umask
             folder.chmod(PRIVATE_FOLDER)
         new = {"txt": text, "json": None if board is None else board.model_dump_json()}
         for suffix, content in new.items():
@@ -385,8 +384,8 @@ def _project_of(content: bytes, file: Path) -> ProjectFile:
 
 
 def projects_places(library: Path) -> tuple[Path, Path, Path]:
-    """Possible folders for a library's projects: next to it, inside it (earlier versions), in the user's data
-    folder.
+    """Possible folders of a library's projects: next to it, inside it (earlier versions), and in the user's
+    data folder.
 
     Args:
         library: folder of the library. Projects next to it remain when it is deleted, and belong to a new

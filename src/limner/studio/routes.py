@@ -65,7 +65,7 @@ LATER: dict[int | str, dict[str, Any]] = {
 
 
 async def visit(request: Request) -> AsyncIterator[Stoppable]:
-    """A progress that stops the work when the client disconnects."""
+    """Progress that stops the work when the client disconnects."""
     visit = Stoppable()
 
     async def watch() -> None:
@@ -129,7 +129,9 @@ FRAMED = {
     ),
     "x-frame-options": "SAMEORIGIN",
 }
-"""Headers of an exported page inside one of ours: it runs nothing, and its own policy names its one style."""
+"""Headers of an exported page shown inside a studio page: nothing in it is run, and its own policy allows
+only its style sheet.
+"""
 
 
 def library_router(studio: Studio) -> APIRouter:
@@ -503,9 +505,7 @@ def _as_markdown(studio: Studio, name: str, data: bytes, visit: Stoppable) -> Ma
     """
     if not is_container(data):
         container_of(data, name)  # raises an error that names the kind of file, if it is known
-        raise DataError(
-            f"{name}: is neither a text, a Word document (.docx) nor a PDF; save it as one of these"
-        )
+        raise DataError(f"{name}: is not a text, Word document (.docx) or PDF; save it as one of these")
     reading = READER.read_document(data, name, progress=visit)
     found = as_markdown(reading, studio.engine.illustrator().library, visit)
     if len(found.text) > TEXT_LETTERS:

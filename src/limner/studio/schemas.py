@@ -139,13 +139,13 @@ class LibraryInfo(Record):
         name: name of its folder.
         pictures: number of different pictures.
         files: number of their files.
-        captioned: pictures with words of their own.
+        captioned: number of pictures with a caption.
         indexed_at: when it was last changed, UTC.
         sources: folders and lists indexed so far.
         spaces: sets of vectors.
         channels: ways of comparing words with pictures.
-        calibrated: whether chances are stated; not with a trained run.
-        relations: relations that can be asked for; none without ``--model``.
+        calibrated: whether probabilities are stated; not with a trained run.
+        relations: relations that can be requested; none without ``--model``.
         left_out: the first of the skipped files.
         left_out_count: number of all skipped files.
         duplicates: the first groups of duplicates.
@@ -218,7 +218,8 @@ class JobStatus(Record):
         total: all units of this stage, or None while unknown.
         seconds_left: estimate for this stage, or None.
         left_out: files skipped so far.
-        missing: pictures of the folder that were not found and stay in the library (its drive may be away).
+        missing: pictures of the folder that were not found and stay in the library (its drive may be
+            disconnected).
         message: one line on the result, or on what went wrong.
         project: id of the project, once that is done.
     """
@@ -248,8 +249,8 @@ class SearchRequest(Record):
         added: with a picture or an image, words for what the pictures should show as well.
         without: words for what the pictures should not show.
         only: conditions that the pictures must meet.
-        min_probability: with words, the chance below which pictures are left out, 0 to 1.
-        limit: most pictures to return.
+        min_probability: with words, probability below which pictures are left out, 0 to 1.
+        limit: maximum number of pictures.
         relation: relation that the pictures should have; with text only.
     """
 
@@ -288,7 +289,7 @@ class Found(Record):
         score: log-odds that it is the right one; with a picture as the query, their similarity.
         channels: channel → standard deviations above the mean of the library; with a picture as the query,
             the part of `score`.
-        probability: chance that it fits the words, 0 to 1; None without words, or with a trained run.
+        probability: probability that it fits the words, 0 to 1; None without words, or with a trained run.
         matched: words of the query that its captions contain.
     """
 
@@ -307,7 +308,7 @@ class SearchAnswer(Record):
         note: a line if no encoder understands the words, or if they contain a negation, which search does not
             support; else "".
         searched: number of pictures that meet the conditions.
-        below: number of results left out because their chance is below `min_probability`.
+        below: number of results left out because their probability is below `min_probability`.
     """
 
     items: tuple[Found, ...]
@@ -384,7 +385,7 @@ class Strip(Record):
 
 
 class PreviewRequest(RevisionRequest):
-    """Asks what choosing again would change.
+    """Request for a preview of choosing again.
 
     Attributes:
         options: options for choosing. Default: those of the project.
@@ -419,7 +420,7 @@ class StepState(Record):
     Attributes:
         position: 0-based.
         state: free (chosen by limner), locked to its picture, or kept blank.
-        relation: the relation asked for, or None.
+        relation: the requested relation, or None.
     """
 
     position: int
@@ -584,7 +585,7 @@ def _state(state: State, step: int) -> StepState:
 
 
 def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Changes:
-    """What has changed in a project since a revision.
+    """The changes in a project since a revision.
 
     Args:
         now: the current project.

@@ -191,7 +191,7 @@ def _order(edit: PictureEdit, board: Board) -> tuple[str, ...]:
     match edit:
         case TakePicture(kind="add-picture", picture=picture):
             if picture in shown:
-                raise DataError(f"{where} shows picture {picture[:12]} already")
+                raise DataError(f"{where} already shows picture {picture[:12]}")
             if len(shown) >= MOST_PICTURES:
                 raise DataError(
                     f"{where} shows {counted(len(shown), 'picture')}, the maximum; remove one first"

@@ -109,7 +109,7 @@ class Uploads:
 
         Args:
             batch: id of its batch.
-            name: name of the file, with the folders that were chosen with it; it is made safe.
+            name: name of the file, with the folders in which it was chosen; unsafe parts are removed.
             data: content of the file.
             known: ids of the library's pictures.
         Raises:
@@ -121,7 +121,7 @@ class Uploads:
             raise DataError(f"{parts[-1]}: {len(data):,} bytes; at most {FILE_BYTES:,} can be uploaded")
         suffix = Path(parts[-1]).suffix.lower()
         if os.fsencode(suffix) not in PICTURE_SUFFIXES:
-            raise DataError(f"{parts[-1]}: not the name of a picture; expected one such as {parts[-1]}.jpg")
+            raise DataError(f"{parts[-1]}: not the name of a picture; expected for example {parts[-1]}.jpg")
         try:
             with self._room:
                 decode(data, _CHECKED_PX, suffix)
@@ -141,7 +141,7 @@ class Uploads:
         return UploadedFile(picture=digest, name=target.name, state="kept")
 
     def place(self, batch: str) -> Path:
-        """Folder of a batch.
+        """Folder of a batch that contains pictures.
 
         Raises:
             UnknownBatchError: it contains no picture, or does not exist.
@@ -202,7 +202,7 @@ class Uploads:
         if held.files >= BATCH_FILES or held.size + size > BATCH_BYTES:
             raise DataError(
                 f"more than {BATCH_FILES:,} files or {BATCH_BYTES // 2**30} GB at a time;"
-                " add the folder instead, whose pictures stay where they are"
+                " add the folder instead; its pictures then stay where they are"
             )
         self.folder.mkdir(exist_ok=True)
         free = shutil.disk_usage(self.folder).free
@@ -248,7 +248,7 @@ def _free(target: Path) -> Path:
 
 
 class Folder(Record):
-    """A folder of this machine, to choose from.
+    """A folder of this machine, in a list to choose from.
 
     Attributes:
         name: of the folder.
@@ -284,9 +284,9 @@ def list_folder(path: str = "") -> FolderList:
     try:
         place = Path(path).expanduser() if path else Path.home()
     except RuntimeError as error:  # such as ~nobody
-        raise DataError(f"{path[:200]!r}: no such user; give a whole path from the root") from error
+        raise DataError(f"{path[:200]!r}: no such user; give an absolute path") from error
     if "\0" in path or not place.is_absolute():
-        raise DataError(f"{path[:200]!r}: not a whole path; give one from the root, or from ~")
+        raise DataError(f"{path[:200]!r}: not an absolute path; give one, or one from ~")
     place = Path(os.path.normpath(place))
     folders, pictures = [], 0
     try:
@@ -317,5 +317,5 @@ def list_folder(path: str = "") -> FolderList:
 
 
 def _shown(name: str) -> str:
-    """Text that JSON can hold: undecodable bytes of a name are escaped."""
+    """Text that JSON can represent; undecodable bytes of a name are escaped."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -1,1 +1,1 @@
-"""A file or a string becomes a `Story`: steps, sections, and the pictures that the text shows itself."""
+"""Turns a file or a string into a `Story`: steps, sections, and the pictures that the text itself shows."""

@@ -35,7 +35,7 @@ _KEY = re.compile(r"[A-Za-z_][\w-]*\s*(:(\s|$)|=)")
 _MORE = re.compile(r"\s|[-#\[\]]")
 """A line of front matter that is not a key: the rest of a value, a list item, a comment or a table."""
 _ENDS = {"---": ("---", "..."), "+++": ("+++",)}
-"""Line that begins front matter → lines that end it."""
+"""Lines that end front matter, by the line that begins it."""
 _KINDS = {"---": ("YAML", "title: ..."), "+++": ("TOML", "title = ...")}
 
 
@@ -46,7 +46,7 @@ class FrontMatter:
     Attributes:
         lines: number of lines of the text that it takes; 0 if there is none.
         stated: its content.
-        note: what is wrong with it, or "".
+        note: problem with it, or "".
     """
 
     lines: int = 0
@@ -116,7 +116,7 @@ def _json(text: str) -> FrontMatter:
 
 
 def _unclosed(mark: str, lines: Sequence[str], where: str) -> FrontMatter:
-    """Keys below a line that begins front matter but is never closed, up to the first empty line."""
+    """Keys of front matter that has no closing line, up to the first empty line."""
     count = next((index for index, line in enumerate(lines) if not line.strip()), len(lines))
     if not all(_KEY.match(line) or (index and _MORE.match(line)) for index, line in enumerate(lines[:count])):
         count = 0
@@ -125,7 +125,7 @@ def _unclosed(mark: str, lines: Sequence[str], where: str) -> FrontMatter:
     except DataError:
         data = {}
     stated = data if isinstance(data, dict) else {}
-    if mark == "---" and "title" not in stated:  # a thematic break with text below it
+    if mark == "---" and "title" not in stated:  # not front matter but a thematic break with text below it
         return FrontMatter()
     note = f"front matter begins with {mark} but has no closing line: read up to the first empty line"
     return FrontMatter(count + 1, stated, note)
@@ -153,10 +153,10 @@ def _data_of(mark: str, stated: str, where: str) -> object:
         ) from None
 
 
-# Deeper than real texts, and shallower than the limit of the HTML parser; beyond it markdown-it would skip
-# text.
+# Deeper than any real text, and below the limit of the HTML parser; markdown-it skips text nested deeper than
+# its limit.
 MAX_NESTING = 60
-# Each may begin or end emphasis, or begin a link, for whose end the parser searches.
+# Each of these may begin or end emphasis, or begin a link whose end the parser must look for.
 _MOST = {"signs of emphasis": ("*_~", 100_000), "opening brackets": ("[", 20_000)}
 _PARAGRAPHS = 5
 """Number of paragraphs that may reach each maximum."""
@@ -165,7 +165,7 @@ _MAX_LINES, _MAX_REPEATED = 80_000, 2_000_000
 _BEFORE = re.compile(r"^[ \t>*+\-.)\d]++", re.MULTILINE)
 _ITEM = re.compile(r"(?:[-+*]|\d[.)])(?=[ \t])")
 TAB = "tab"
-"""What its tokens are called in the parse."""
+"""Name of its tokens in the parser."""
 CODE = "code"
 """Key in the parser's environment for page code that was left out."""
 
@@ -200,11 +200,11 @@ _SHORTCODE = r"\{\{[<%][^{}]*+(?<=[>%])\}\}|\{%[^{}]*+(?<=%)\}"
 _CODE_LINE = re.compile(rf"[ \t]*(?:(?:{_SHORTCODE})[ \t]*)++|[ \t]*\{{:[^{{}}]*+\}}[ \t]*")
 """A line of shortcodes, or of kramdown's attributes."""
 _LITERAL = re.compile(r"\{(?:%-?|\{[<%])\s*(highlight|comment|mermaid|raw_code|codeblock)\b")
-"""Shortcodes that hold no Markdown."""
+"""Shortcodes whose content is not Markdown."""
 _CONTENTS = re.compile(r"\[\[?_?toc_?\]\]?\Z", re.IGNORECASE)
 _ABBREVIATION = re.compile(r"\*\[([^\[\]\n]+)\]:[ \t]*")
 _ATTRIBUTES = re.compile(r"\{(?:[:#.][^{}\n]*|[\w-]+=[^{}\n]*)\}")
-"""What pandoc and kramdown write behind a picture or a link."""
+"""Attributes that pandoc and kramdown write after a picture or a link."""
 _TASK = re.compile(r"\[([ xX])\](?=\s)")
 _ANCHOR = re.compile(r"(?<=\S)[ \t]++\{[#.:][^{}]*+\}\Z")
 _MODULE = re.compile(
@@ -253,7 +253,7 @@ def parsed(body: str, where: str) -> tuple[list[Token], str, list[str]]:
 
 
 def _check(body: str, where: str) -> None:
-    """Refuse texts on which the parser would take very long."""
+    """Reject texts for which the parser would take very long."""
     if body.count("\n") - body.count("\n\n") > _MAX_LINES:
         raise DataError(
             f"{where}: has more than {_MAX_LINES:,} lines of Markdown; expected a readable text; split it"
@@ -345,7 +345,7 @@ def _formula(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _tab(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """``=== "Title"`` and what is indented below it, as MkDocs shows behind a tab."""
+    """``=== "Title"`` with indented content, which MkDocs shows as a tab."""
     line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     found = _TAB.fullmatch(line)
     if found is None or state.is_code_block(start):
@@ -422,7 +422,7 @@ def _without_code_lines(words: str, env: EnvType) -> str:
     if not code or _LITERAL.match(words):
         return words
     env.setdefault(CODE, []).append(words if any("{:toc" in line for line in code) else "\n".join(code))
-    if any("{:toc" in line for line in code):  # a list of contents stands in place of its item
+    if any("{:toc" in line for line in code):  # a table of contents replaces its item
         return ""
     return "\n".join(line for line in lines if not _CODE_LINE.fullmatch(line))
 
@@ -467,7 +467,7 @@ def _without_code(state: StateCore) -> list[Token]:
     for token, after in pairwise([*state.tokens, Token("", "", 0)]):
         if token.level == 0 and token.nesting >= 0:
             if token.type == "paragraph_open" and token.map is not None and token.map[0] >= end:
-                is_empty = not after.content  # it was counted when its lines were taken out
+                is_empty = not after.content  # it was counted when its lines were removed
                 end = token.map[1] if is_empty else max(end, _code_end(lines, token.map, after))
                 if token.map[0] < end and not is_empty:
                     state.env.setdefault(CODE, []).append("\n".join(lines[token.map[0] : end]))

@@ -1,8 +1,9 @@
-"""The output of every text reader: a document of blocks in reading order; and which files it may show.
+"""The output of every text reader, a document of blocks in reading order; and the check of the files that it
+may show.
 
-One form for Markdown, HTML and plain text, so that there is one way to divide texts; it also lists what was
-left out. A text may come from a stranger, and the files that it names are exported with it: only files below
-its own folder may be shown, and those that the user allows.
+All formats become the same document, so that texts are divided in one way; it also lists what was left out. A
+text may come from a stranger, and the files that it names are exported with it. It may therefore show only
+files below its own folder, and those that the user allows.
 """
 
 import unicodedata
@@ -63,7 +64,7 @@ class Block:
         aside: kind of text outside the steps, such as a footnote; else "".
         lines: first line of its source, from 0, and the line after its last.
         parts: its text with its formatting; see `with_parts`.
-        places: indices, from 0, of the document's blocks from which it is made.
+        places: indices, from 0, of the blocks of the document from which it was made.
     """
 
     kind: Literal["heading", "paragraph", "item", "verbatim", "break"]
@@ -90,7 +91,7 @@ class Block:
 
 
 def check_count(count: int, where: str, most: int = MAX_BLOCKS) -> None:
-    """Refuse a text with too many paragraphs, items, sentences or declared steps.
+    """Reject a text with too many paragraphs, items, sentences or declared steps.
 
     Raises:
         DataError: there are too many.
@@ -121,7 +122,7 @@ class Document:
         blocks: in reading order.
         steps: steps that the source itself declares (schema.org, JSON); they take priority over any other
             division.
-        between: what it declares around the steps.
+        between: parts that the source declares around the steps.
         title, language, author, illustrator, license: as stated, or "".
         direction: as stated, or None.
         markdown: the source, if it is Markdown.
@@ -194,7 +195,7 @@ def _file_of(target: str, base: Path) -> str | None:
 
 
 FilePolicy = Callable[[Path], Path | None]
-"""Function that returns what to show for a file outside the text's folder, such as the same picture in a
+"""Function from a file outside the text's folder to the file to show instead, such as the same picture in a
 library; None shows nothing.
 """
 WEB = "is not a file on this machine"
@@ -217,7 +218,7 @@ def checked(story: Story, base: Path | None, file_policy: FilePolicy) -> Story:
 
     Args:
         story: the story as read.
-        base: folder of the text; links are followed. None: it has no folder.
+        base: folder of the text, with links resolved; None if it has no folder.
         file_policy: called for each file outside the folder.
     """
     home = None if base is None else base.resolve()

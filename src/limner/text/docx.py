@@ -1,4 +1,5 @@
-"""Word documents: mammoth converts them to HTML, which is read like any other, and their pictures to files.
+"""Reads Word documents: mammoth converts them to HTML, which is read like any other, and their pictures to
+files.
 
 What mammoth omits is added here: the numbers of lists that pictures interrupt, and notes on what it drops.
 """
@@ -48,7 +49,7 @@ _CAPTION = "limner-caption"
 """Style of a numbered figure's paragraph whose style is not a caption's."""
 _SEQUENCE = re.compile(r"\s*SEQ\s")
 _NUMBER = "limner-number-"
-"""Prefix of bookmark names that carry the number of an item through mammoth."""
+"""Prefix of bookmarks that preserve the number of an item in mammoth's output."""
 _NOTES = ("footnote-", "endnote-")
 _BESIDE = re.compile(r"word/(header|footer|comments)\d*\.xml")
 _BESIDE_NAMES = {"header": "head of the pages", "footer": "foot of the pages", "comments": "comments"}
@@ -93,7 +94,7 @@ def read_docx(data: bytes, where: str) -> tuple[Document, Path]:
     except Exception as error:  # zipfile, lxml and mammoth report damage by many kinds of errors
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         raise DataError(
-            f"{where}: a damaged Word document ({reason}); expected one that Word opens; save it anew"
+            f"{where}: a damaged Word document ({reason}); expected one that Word opens; save it again"
         ) from None
     document = Document(left_out=left_out)
     ignored = Counter(found[1] for one in made.messages if (found := _IGNORED.match(one.message)))
@@ -127,7 +128,7 @@ class _Pictures:
         try:
             with image.open() as opened:
                 content = opened.read()
-        except Exception:  # mammoth's error for a picture on the web or on the author's disk
+        except Exception:  # mammoth raises it for a picture on the web or on the author's disk
             self.left_out.append(LeftOut("linked picture outside the document", image.alt_text or ""))
             return {"hidden": "hidden"}
         digest = hashlib.sha256(content).hexdigest()
@@ -274,7 +275,7 @@ class _ListCounter:
         self.restarts: dict[str, dict[int, int]] = {}  # list → level → first number
         self.counts: dict[str, dict[int, int]] = {}
         self.begun: set[str] = set()
-        self.styles: dict[str, tuple[str, str, int | None, bool]] = {}  # based on, list, level, heading
+        self.styles: dict[str, tuple[str, str, int | None, bool]] = {}  # by style: base, list, level, heading
         for one in () if numbering is None else numbering.iterchildren("{*}abstractNum"):
             own = {_level(level): _level_of(level) for level in one.iterchildren("{*}lvl")}
             self.levels[_value(one, "abstractNumId")] = own

@@ -1,7 +1,8 @@
-"""The coherence of a story: which of its entities are subject, object or other in sentence after sentence.
+"""Entity grids: which entities of a story are subject, object or other in each sentence, as a measure of
+coherence.
 
-Sequence models take the shares of role transitions as one vector of 64 numbers. Roles come from textblob's
-tagger and phrase chunker, which lie in its wheel and need no download, and a rule; no dependency is parsed.
+Sequence models take the shares of role transitions as one vector of 64 numbers. Roles are derived by rules
+from textblob's tagger and phrase chunker, which need no download; there is no dependency parser.
 """
 
 import re
@@ -60,14 +61,15 @@ def transition_shares(grid: Mapping[str, str]) -> NDArray[np.float32]:
 
 
 def roles_of(sentence: str) -> dict[str, Role]:
-    """Role of every noun of an English sentence; of a noun that comes twice, the higher (S > O > X).
+    """Role of every noun of an English sentence; of a noun that occurs several times, the highest (S > O >
+    X).
 
     The head of a noun phrase is its last noun, lower-cased. Inside a prepositional phrase, and in a sentence
-    without a verb, it is X; before the first verb, or right before a later one, S; else O. Texts of other
-    languages are read by the same rule, which finds little in them.
+    without a verb, it is X; before the first verb, or right before a later one, S; else O. The rule is
+    applied to other languages too, but finds little there.
 
-    Source: CRCN 2015; docs/methods/gsda.md §8.4. Departs: a rule on phrases in place of a parser, none of
-        which comes with its model in a wheel.
+    Source: CRCN 2015; docs/methods/gsda.md §8.4. Departs: a rule on phrases instead of a parser, whose model
+        would have to be downloaded.
     """
     found: dict[str, Role] = {}
     text = _POSSESSIVE.sub("", sentence)

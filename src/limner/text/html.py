@@ -133,7 +133,9 @@ def _own_words(node: Element) -> bool:
 
 
 def _holds(words: str, lines: list[str]) -> bool:
-    """Whether nine tenths of the lines occur in the text; lines out of order are searched for last."""
+    """Whether nine tenths of the lines occur in the text. Lines are first searched for in order, then
+    anywhere.
+    """
     end, missed = 0, 0
     for line in lines:
         found = words.find(line, end)
@@ -228,7 +230,7 @@ _BESIDE_STEPS = {
 
 
 _MAX_AROUND = 1_000
-"""Maximum number of ingredients, tools and descriptive lines that a page may declare around its steps."""
+"""Maximum number of ingredients, tools and descriptive lines declared around the steps."""
 _TOO_DEEP = "a JSON-LD block of the page is nested too deeply: steps declared in it are not read"
 
 
@@ -266,7 +268,7 @@ def declared_document(root: Element, base: Path | None, notes: list[str] | None 
         known = letters_of("".join(step.text for step in found[0].steps))
         for other in found[1:]:
             words = "\n".join(step.text for step in other.steps)
-            if letters_of(words) not in known:  # a page often declares one twice
+            if letters_of(words) not in known:  # pages often declare a recipe twice
                 found[0].left_out.append(LeftOut("another recipe that the page declares", words))
     if notes is not None:
         notes += dict.fromkeys(told)
@@ -285,11 +287,11 @@ _MARKED: Mapping[str, Sequence[str]] = {
     "recipeInstructions": ("recipeInstructions", "instructions", "e-instructions"),
     "recipeIngredient": ("recipeIngredient", "ingredients", "ingredient", "p-ingredient"),
 }
-"""Property → what it is called in microdata, RDFa and microformats."""
+"""Names of each property in microdata, RDFa and microformats."""
 
 
 def _marked_up(root: Element) -> Iterator[dict[str, Any]]:
-    """The first recipe of which the page marks the instructions where it shows them, as JSON-LD says it."""
+    """The first recipe whose visible instructions are marked up, in the form of JSON-LD."""
     for recipe in islice(root.xpath(_RECIPE), 1):
         thing: dict[str, Any] = {"@type": "Recipe", "name": ""}
         titles = list(recipe.iter("h1")) or list(root.iter("h1"))
@@ -303,14 +305,14 @@ def _marked_up(root: Element) -> Iterator[dict[str, Any]]:
 
 
 def _is_called(node: Element, names: Sequence[str]) -> bool:
-    """Whether markup of an element names one of some properties."""
+    """Whether the markup of an element names one of the given properties."""
     stated = " ".join(node.get(key) or "" for key in ("itemprop", "property", "class"))
     called = {name.rpartition(":")[2] for name in stated.split()}
     return not called.isdisjoint(names)
 
 
 def _shown_in(node: Element) -> Iterator[str]:
-    """The items and other lines of an element, or of the texts that it marks in itself."""
+    """List items and other lines of an element, or of the marked-up texts inside it."""
     texts = [inner for inner in node.iterdescendants() if _is_called(inner, ("text",))]
     for block in chain.from_iterable(blocks_of(inner, None, []) for inner in texts or [node]):
         if block.text and block.kind != "heading":
@@ -319,14 +321,14 @@ def _shown_in(node: Element) -> Iterator[str]:
 
 _KINDS = frozenset({"recipe", "howto"})
 _WRAPPING = ("<!--", "-->", "//", "/*", "*/", "<![CDATA[", "]]>", "\ufeff", ";")
-"""Code around JSON that once hid it from old browsers."""
+"""Comment and CDATA markers around JSON, which once hid it from old browsers."""
 _WRAPPED = re.compile(rf"(?:\s|{'|'.join(map(re.escape, _WRAPPING))})*+")
 _STRING = r'("(?:[^"\\]|\\.)*+"?)'
 _COMMENT = re.compile(_STRING + r"|//[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/)?", re.DOTALL)
 _LAST_COMMA = re.compile(_STRING + r"|,(?=\s*+[,}\]])", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([\"\\/bfnrt]|u[0-9a-fA-F]{4})|)")
 _MOST_LOOSE = 200_000
-"""Letters of JSON-LD that is no JSON, at most."""
+"""Maximum number of letters of JSON-LD that is not valid JSON."""
 _BETWEEN_VALUES = re.compile(r"[\s;,]*")
 
 
@@ -347,7 +349,7 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
         end -= cut
     if text[start : start + 1] in ("{", "["):
         text = text[start:end]
-    else:  # a remark before it
+    else:  # a comment before it
         text = re.sub(r"\A[^{\[]*+", "", _COMMENT.sub(lambda found: found[1] or "", text))
     text = _ESCAPE.sub(lambda found: found[0] if found[1] else "", text if '"' in text else unescape(text))
     whole = text
@@ -362,10 +364,10 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
             place = between.end() if between else place
     except RecursionError:
         yield _DEEP
-    except ValueError as error:  # also a number of more digits than are read
+    except ValueError as error:  # raised also for numbers with too many digits
         if not any(kind in text.casefold() for kind in _KINDS):
             return
-        attempts = () if place else map(_loose, (whole, text))  # as it is written, and without commas
+        attempts = () if place else map(_loose, (whole, text))  # unchanged, then without commas
         if (loose := next(filter(None, attempts), None)) is not None:
             yield loose
         else:
@@ -376,13 +378,13 @@ def _values(text: str, notes: list[str]) -> Iterator[object]:
 
 
 def _loose(text: str) -> object:
-    """A value with other quotes, or keys without any, which YAML has as well; None where it is none."""
+    """Parse JSON with single quotes or unquoted keys as YAML; None if it is not an object or list."""
     text = text.replace("\t", " ")
     if len(text) > _MOST_LOOSE or not text.startswith(("{", "[")):
         return None
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.BaseLoader)):
-            return None  # a value that holds itself
+            return None  # it might contain itself
         return yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  (no object is built)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
@@ -396,7 +398,7 @@ _HOLDING = ("@graph", "mainEntity", "mainEntityOfPage", "itemListElement", "item
 
 
 def _listed(data: dict[str, Any]) -> list[Any]:
-    """The values of a list that PHP has written as an object, ``{"0": …, "2": …}``."""
+    """Values of a list that PHP wrote as an object, ``{"0": …, "2": …}``."""
     return list(data.values()) if data and all(map(str.isdecimal, data)) else []
 
 
@@ -480,7 +482,7 @@ def _position(item: Any) -> int:  # noqa: ANN401
 
 
 def _are_placed(items: Sequence[Any]) -> bool:
-    """Whether each of some items says its place, and no two the same."""
+    """Whether all items state their position, and all positions differ."""
     places = set(map(_position, items))
     return len(places) == len(items) and 0 not in places
 
@@ -530,7 +532,7 @@ class _Steps:
         if text or name:
             pictures = _pictures(data.get("image"), self.base)
             yield Step(text=text or name, title=own or title, pictures=pictures)
-        else:  # such as a mere reference to another node, which may refer back to this one
+        else:  # for example a reference to another node, which may refer back to this one
             self.left_out.append(LeftOut("declared step without words"))
 
 

@@ -1,8 +1,8 @@
 """HTML as a tree, and its blocks in reading order: headings, paragraphs, items, tables, code, pictures.
 
-Markdown is rendered to HTML first, so this is the only code that walks over markup. It does not look for the
-main content of a page; hidden and unreadable elements are dropped and counted. The input is untrusted: a page
-on which the parser, or the walks over its tree, would take minutes raises an error that names the limit.
+Markdown is rendered to HTML first, so this is the only code that walks over markup. Hidden and unreadable
+elements are dropped and counted. The input is untrusted: a page for which parsing or walking over the tree
+would take minutes raises an error that names the limit.
 
 Similar elements side by side, each with a picture and its text, are cards: rows of a table, figures with
 captions, boxes. Within a card, picture and text belong together, whichever comes first.
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 # lxml parses these characters, but raises an error if text with them is assigned.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 MAX_ATTRIBUTES, MAX_ELEMENTS, MAX_TOTAL_DEPTH = 1_000, 60_000, 2_000_000
-"""Most attributes of an element, most elements of a page, and the largest sum of the elements' depths, each
-counted once more per 100 characters of its text."""
+"""Maximum number of attributes of an element, of elements of a page, and maximum sum of the elements' depths,
+each counted once more per 100 characters of its text.
+"""
 # A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(
     r"""<[a-zA-Z][^\s/>]*+((?:[\s/]++|[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>]*+))?+)*+)"""
@@ -118,7 +119,7 @@ _CONTAINERS = frozenset(
 )
 _BLOCK_LEVEL = _CONTAINERS | HEADINGS | frozenset({"ul", "ol", "menu", "pre", "table", "hr"})
 _ROWS, _CELLS = frozenset({"table", "tbody", "thead", "tfoot", "tr"}), frozenset({"td", "th", "caption"})
-# Never text of the document. The head's title is read elsewhere.
+# Never text of the document; the title in the head is read by `limner.text.html`.
 _SILENT = frozenset(re.findall(r"\w+", "head script style template link meta base param col colgroup"))
 _UNREADABLE = frozenset(
     re.findall(r"\w+", "audio button canvas iframe input object select svg textarea video")
@@ -231,7 +232,7 @@ class _Walk:
     pending: set[str] = field(default_factory=set)
 
     def flush(self, level: int = 0) -> None:
-        """Close a paragraph, or the heading of a level, with the text since the last block."""
+        """End a paragraph, or a heading of some level, with the text since the last block."""
         words, tags = "".join(self.words), self.tags
         self.words, self.tags = [], []
         if parted := [] if level else _parted(words.replace(_TAG, ""), self.pictures):
@@ -588,11 +589,11 @@ Card = tuple[int, int]
 def cards_of(root: Element) -> dict[Element, Card]:
     """The cards below an element.
 
-    Two or more children of one parent are cards when tag and first class agree and each has words and one to
-    six pictures; their likes beside them are cards, too, with words or pictures alone. The innermost count;
-    but figures only where they hold most of the words around them, for else they illustrate those.
-    Items of numbered lists are none, nor are those of a gallery. In a table, a row of pictures above a row of
-    words makes a card of every column.
+    Two or more children of one parent are cards if they have the same tag and first class and each has words
+    and one to six pictures; siblings of the same kind are then cards too, even with only words or only
+    pictures. Innermost cards count. Figures are cards only if they contain most of the words around them;
+    otherwise they illustrate these. Items of numbered lists and of galleries are not cards. In a table, a row
+    of pictures above a row of words makes each column a card.
 
     Returns:
         Element → (kind, number), both from 1; the cells of a column share one.

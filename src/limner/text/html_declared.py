@@ -1,4 +1,4 @@
-"""Finds a page's declared steps in its visible text, so that the text around them stays in place."""
+"""Finds the declared steps of a page in its visible text, so that the text around them stays in place."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -8,9 +8,9 @@ from limner.records import Between, Part, Step
 from limner.text.document import Block, Document, LeftOut, pictures_of, with_parts
 
 _LONG = 12
-"""Number of letters from which text inside a longer sentence counts as the same text."""
+"""Minimum number of letters of a text inside a longer sentence to count as the same text."""
 _MOST = 2 / 3
-"""Share of the letters of a list from which the declared steps count as all of it."""
+"""Share of the letters of a list from which the declared steps count as the whole list."""
 
 
 def place_steps(document: Document, blocks: Sequence[Block]) -> bool:

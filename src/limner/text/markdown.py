@@ -1,6 +1,6 @@
-"""Markdown as a document, read by way of HTML; and pictures inserted into its source and removed again.
+"""Reads Markdown, by way of HTML, and inserts pictures into its source and removes them.
 
-markdown-it-py parses, with the dialects of `limner.text.dialects`; the HTML that it renders is read like any
+markdown-it-py parses it with the dialects of `limner.text.dialects`. The rendered HTML is read like any
 other, so that raw HTML inside needs no second reader.
 
 An inserted picture is a paragraph of its own after its step, inside the step's list or quotation; no other
@@ -107,7 +107,7 @@ class Layout:
     Attributes:
         lines: lines of the source, with their ends.
         containers: ordered by their beginning, outer before inner.
-        last: line after a block → the block: a paragraph, table, heading, or block of code or HTML.
+        last: blocks (paragraph, table, heading, code or HTML) by the line after them.
     """
 
     lines: list[str]
@@ -204,8 +204,7 @@ def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str
         end = plan.trimmed(start, stop)
         block, goes_on = plan.last.get(end), _goes_on(lines[end : end + 1])
         is_words = block is None or block.type in ("paragraph_open", "table_open")
-        # Text can be closed by something that does not close a picture outside the list; a following item
-        # closes one in it.
+        # What ends a text need not end a picture outside the list; a following list item ends one inside it.
         own = plan.around(start, end)
         is_ended = own is not None and bool(own.width) and own.end == end
         prefix = plan.prefix(end - 1 if is_words and goes_on and not is_ended else start, end)

@@ -1,4 +1,4 @@
-"""The text of a PDF: lines joined into paragraphs, without page numbers, headers and footers.
+"""Reads the text of a PDF: lines joined into paragraphs, without page numbers, headers and footers.
 
 A PDF says where letters are, not what they belong to. pdfium finds the letters; paragraphs, headings and
 items are recognised by where their lines begin and end, by their size and by the gaps between them.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfPage, PdfTextPage
 
 MAX_PAGES, MAX_LETTERS, MAX_ON_PAGE = 3_000, 10_000_000, 200_000
-"""Maximum number of pages, of letters, and of letters on one page."""
+"""Maximum number of pages, of letters in all, and of letters on one page."""
 _HYPHENS = "\ufffe\x02\u00ad"
 """Placeholders where pdfium has joined a hyphenated word; a soft hyphen is one, too."""
 _LIGATURES = {
@@ -45,10 +45,10 @@ _WORD = re.compile(r"\w")
 _ROMAN = re.compile(r"(?=.)x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
 _DOTS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$")
 _ENTRY = re.compile(r"[\s.](?:\d{1,4}|[ivxlc]+)$")
-"""Endings of lines that stand among those of a table of contents."""
+"""Endings of lines that may occur between those of a table of contents."""
 _BOLD = re.compile(r"bold|black|heavy|demi", re.IGNORECASE)
 _MONO = re.compile(r"mono|courier|consol|cmtt|typewriter", re.IGNORECASE)
-# Scripts without spaces: their lines are joined without one.
+# Scripts without spaces, whose lines are joined without a space.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uff60]"
 )
@@ -120,12 +120,12 @@ def read_pdf(data: bytes, where: str) -> Document:
         if "password" in str(error).lower():
             raise DataError(f"{where}: is an encrypted PDF; remove its password and save it again") from None
         raise DataError(
-            f"{where}: a damaged PDF ({str(error)[:80]}); expected one that opens elsewhere; save it anew"
+            f"{where}: a damaged PDF ({str(error)[:80]}); expected one that opens elsewhere; save it again"
         ) from None
     try:
         return _document(pdf, where)
     except pypdfium2.PdfiumError as error:
-        raise DataError(f"{where}: a damaged PDF ({str(error)[:80]}); print or save it anew") from None
+        raise DataError(f"{where}: a damaged PDF ({str(error)[:80]}); print it or save it again") from None
     finally:
         pdf.close()
 
@@ -321,9 +321,7 @@ def _edges(page: Sequence[_Line]) -> list[tuple[int, _Line]]:
 
 
 def _key(line: _Line, at: int) -> tuple[bool, int, str]:
-    """What a line has in common with those of other pages: its position, its height, and its text without
-    numbers.
-    """
+    """Key by which lines of several pages count as equal: position, height, and text without numbers."""
     return at < 0, round(line.low / 4), _NUMBER.sub("#", line.text)
 
 
@@ -344,7 +342,7 @@ def _blocks(lines: Sequence[_Line]) -> list[Block]:
     coded = sum(len(line.text) for line in lines if line.mono)
     if 2 * coded > sum(
         len(line.text) for line in lines
-    ):  # in a text set entirely in a monospaced font, the font means nothing
+    ):  # if the whole text is in a monospaced font, the font has no meaning
         lines = [replace(line, mono=False) for line in lines]
     steps = [
         above.low - line.low
@@ -421,7 +419,7 @@ def _alike(one: _Line, other: _Line) -> bool:
 
 
 def _widths(lines: Iterable[_Line]) -> dict[int, float]:
-    """Page → right end of its widest lines, which full lines reach."""
+    """Right end of the full lines of each page, by page."""
     ends: dict[int, list[float]] = {}
     for line in lines:
         ends.setdefault(line.page, []).append(line.width)

@@ -1,4 +1,5 @@
-"""Plain text: paragraphs between blank lines, pages between form feeds, and steps marked by words or numbers.
+"""Reads plain text: paragraphs between blank lines, pages between form feeds, and steps marked by words or
+numbers.
 
 The markers ("Step 3:", "2)", "第一步") and the headings around steps are used for marked-up texts too.
 """
@@ -12,7 +13,7 @@ from limner.errors import DataError
 from limner.records import Part
 from limner.text.document import Block, Document
 
-# "step" and "page" in the languages met most; without one a line may still begin with "1." or "1)".
+# "step" and "page" in the most frequent languages; in others, a line may still begin with "1." or "1)".
 _STEP_WORDS = (
     "step|steps|stage|page|schritt|seite|étape|etape|page|paso|página|pagina|passo|passaggio|stap|krok|steg|trin|"
     "lépés|adım|hatua|ukurasa|langkah|bước|hakbang|шаг|крок|этап|страница|βήμα|שלב|צעד|עמוד|الخطوة|خطوة|صفحة|"

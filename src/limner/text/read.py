@@ -1,8 +1,8 @@
-"""Reads a text as a story: Markdown, HTML, plain text, JSON, Word or PDF in, a checked `Story` of steps out.
+"""Reads Markdown, HTML, plain text, JSON, Word or PDF as a checked `Story` of steps.
 
-The only entry point for texts, so that size, encoding, format and emptiness are checked once and all texts
-are divided in the same way. Content decides, not the name: a document is recognised by its content, and other
-kinds of files are refused whatever their extension.
+It is the only entry point for texts, so that size, encoding, format and emptiness are checked once and all
+texts are divided in the same way. Documents are recognised by their content, not their name, and other kinds
+of files are rejected whatever their extension.
 """
 
 import codecs
@@ -68,7 +68,7 @@ _INSIDE = {
     "oasis.opendocument": "an OpenDocument file",
     "epub+zip": "an e-book (EPUB)",
 }
-"""Pattern in a ZIP archive's description → kind of the archive; "" for a Word document."""
+"""Kinds of archives by a pattern in the description of a ZIP archive; "" is a Word document."""
 _EXPECTED = "expected a text, a Word document (.docx) or a PDF; save or export it as one of these"
 
 
@@ -113,7 +113,7 @@ def _zipped(data: bytes, where: str) -> Container:
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
         raise DataError(
             f"{where}: a damaged ZIP archive or Office document ({' '.join(str(error).split())[:80]});"
-            " expected a whole file; copy or save it anew"
+            " expected a complete file; copy it or save it again"
         ) from None
     name = next((name for sign, name in _INSIDE.items() if sign in said), "a ZIP archive")
     if name:
@@ -121,7 +121,7 @@ def _zipped(data: bytes, where: str) -> Container:
     return "docx"
 
 
-# Position and form that the HTML standard's prescan looks for.
+# Position and form of a charset declaration according to the prescan of the HTML standard.
 _DECLARED = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
 _PRESCAN_BYTES = 2048
 _DETECT_BYTES = 1 << 20
@@ -203,7 +203,7 @@ def _detected(data: bytes, where: str) -> tuple[str, str]:
 Format = Literal["markdown", "html", "plain", "json"]
 MAX_BYTES = 20_000_000
 REASONS = 50
-# A text of only control and format characters and white space shows nothing.
+# A text with only control characters, format characters and white space is empty.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _SUFFIXES_OF: dict[Format, tuple[str, ...]] = {
     "markdown": (".md", ".markdown", ".mdown", ".mkd", ".mdx"),
@@ -221,7 +221,7 @@ class Reading:
 
     Attributes:
         story: the text divided into steps.
-        left_out: all parts of the text that are in no step and no title, with the reason.
+        left_out: all parts of the text that are neither in a step nor a title, with the reason.
         notes: decisions made while reading (guessed encoding, declared steps, fallback to paragraphs).
         file: name of the file, or "".
     """
@@ -263,7 +263,7 @@ def reading_of(
     format: Format | None = None,  # noqa: A002
     file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
-    """Read a story from whatever the caller has, with what was left out.
+    """Read a story from any kind of source, with a report of what was left out.
 
     Args:
         source: a story; a list of steps, each a string, a `Step` or an object as in a JSON story; a path; or
@@ -305,7 +305,7 @@ def _names_file(text: str) -> bool:
     try:
         if path.expanduser().is_file():
             return True
-    except (OSError, RuntimeError):  # too long for a name, or of a user that is not there
+    except (OSError, RuntimeError):  # too long for a name, or the home of an unknown user
         return False
     named = path.suffix.lower() in {*SUFFIXES, *_CONTAINER_SUFFIXES} - {""}
     return named or (len(text.split()) == 1 and (bool(path.suffix) or len(path.parts) > 1))
@@ -318,7 +318,7 @@ def read_story_report(
     format: Format | None = None,  # noqa: A002
     file_policy: FilePolicy = deny_outside_files,
 ) -> Reading:
-    """Read a text file as a story, with what was left out and the decisions made.
+    """Read a text file as a story, with a report of what was left out and which decisions were made.
 
     Args:
         path: the file. Word documents and PDFs are recognised by their content, whatever their names.
@@ -442,7 +442,7 @@ def parse_story_report(
     format: Format = "plain",  # noqa: A002
     by: Segmentation | None = None,
 ) -> Reading:
-    """Read a text in memory as a story, with what was left out.
+    """Read a text in memory as a story, with a report of what was left out.
 
     Args:
         text: the text.
@@ -492,7 +492,7 @@ def _cut(
     base: Path | None,
     file_policy: FilePolicy,
 ) -> Reading:
-    """Make a story of a document: take its title, divide it into steps, and check its pictures."""
+    """Convert a document to a story: find its title, divide it into steps, and check its pictures."""
     check_count(max(len(document.blocks), len(document.steps)), where)
     if document.blocks:
         take_title(document)

@@ -1,4 +1,5 @@
-"""A story with a step reworded, split, merged, inserted, removed or moved; everything else stays as written.
+"""Rewords, splits, merges, inserts, removes or moves a step of a story, and leaves everything else as
+written.
 
 Text between the steps stays in place, and formatting outside the changed words is kept. The author's
 numbering is adjusted.
@@ -123,7 +124,8 @@ class StoryRevision:
         self._count()
 
     def merge(self, place: int) -> None:
-        """Merge a step with the next one; short ones are joined into one paragraph, others keep theirs.
+        """Merge a step with the next one; short ones are joined into one paragraph, others keep their
+        paragraphs.
 
         Raises:
             DataError: there is no next step.
@@ -201,7 +203,9 @@ class StoryRevision:
         self._count()
 
     def _insert(self, place: int, step: Step, *, opens: bool = False) -> None:
-        """Insert a new step; text at that position goes before it if it is introductory, else after it."""
+        """Insert a new step. Text between steps at that position comes before it if it is introductory, else
+        after it.
+        """
         self.steps.insert(place, RevisedStep(step))
         self.gaps.insert(place + opens, [])
 
@@ -278,7 +282,7 @@ def _letters(text: str) -> str:
 
 
 def _space(before: str) -> str:
-    """Separator of two sentences on one line: none in scripts without spaces."""
+    """Separator of two sentences on one line; "" in scripts without spaces."""
     return "" if unicodedata.east_asian_width(before[-1]) in "WF" else " "
 
 
@@ -348,7 +352,7 @@ def _alike(one: str, other: str) -> int:
 
 
 def _merged(one: Step, other: Step, gap: str, words: str) -> tuple[Part, ...]:
-    """Parts of two steps as those of one; the first item of a list loses its marker."""
+    """Parts of the merged step; the first item of a list loses its marker."""
     first = [part for _, part in _placed(one)]
     more = [part for _, part in _placed(other)]
     if more[0].kind == "item":

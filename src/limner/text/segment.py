@@ -1,8 +1,7 @@
 """Divides a document into steps: by explicit step, heading, paragraph or sentence.
 
-The only place that decides where one picture ends and the next begins, in the same way for every format.
-Nothing is lost: every word of the document is in a step, in a title, or between the steps, where it is listed
-as left out.
+Every format is divided here, in the same way. Nothing is lost: every word of the document is in a step, in a
+title, or between the steps, where it is listed as left out.
 """
 
 from bisect import bisect_left
@@ -194,7 +193,7 @@ def without_breaks(section: Section) -> list[Block]:
 
 def letters(blocks: Iterable[Block]) -> int:
     """Number of letters in blocks, without white space."""
-    # Scripts without spaces have no words to count; letters work for all.
+    # Letters, not words, because some scripts have no spaces between words.
     return sum(len("".join(block.text.split())) for block in blocks)
 
 
@@ -206,7 +205,7 @@ def omitted(reason: str, blocks: Iterable[Block]) -> LeftOut:
 
 @dataclass
 class Cut:
-    """Result of dividing a text: the unit used, the steps, and what is in none of them.
+    """Result of dividing a text: the unit used, the steps, and the parts that are in none of them.
 
     Attributes:
         by: unit that is one step.
@@ -244,7 +243,7 @@ def cut(document: Document, by: Segmentation, where: str) -> Cut:
     6. paragraphs: `by` then says so.
 
     Lists of ingredients or supplies under a heading that says so are left out of 2 to 6.
-    The other three ways leave out nothing but group headings.
+    The other three units leave out only headings of groups.
 
     Args:
         document: the document.
@@ -496,7 +495,9 @@ def _around(made: Cut) -> str:
 
 
 def _step_flags(section: Section) -> list[bool]:
-    """Which blocks of a section are steps: numbered items, and bullets of a method or with pictures."""
+    """Mask of the blocks of a section that are steps: numbered items, and bullets of a method or with
+    pictures.
+    """
     bullets = [block for block in section.blocks if block.kind == "item" and not block.ordered]
     pictured = Counter(block.list_id for block in bullets if block.pictures)
     lists = {one.list_id for one in bullets if names_method(section.title) or pictured[one.list_id] >= 2}
@@ -533,7 +534,7 @@ def _by_unit(sections: list[Section], by: Segmentation, where: str = "text") -> 
 
 
 def _units(blocks: list[Block]) -> list[Block]:
-    """Paragraphs: each block alone, but the bullets of a list together."""
+    """Group blocks into paragraphs: each block is one, but the bullets of a list belong together."""
     units: list[Block] = []
     for (bulleted, _), run in groupby(blocks, key=lambda block: (block.mark == "- ", block.list_id)):
         items = list(run)

@@ -1,4 +1,4 @@
-"""Stories as JSON: limner's own form, a storyboard that contains one, and a simple form.
+"""Reads stories as JSON: limner's own form, a storyboard that contains a story, and a simple form.
 
 The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..., "image": ...}]}`` or just
 the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
@@ -31,7 +31,7 @@ _KNOWN = frozenset(
         "markdown",
     }
 )
-# The words are those of the steps: a source and its line numbers may no longer match them.
+# Only the steps count: the source text and its line numbers may no longer match them.
 _STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
 
 
@@ -85,7 +85,7 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
 
 
 def _storyboard_note(data: dict[str, Any]) -> str:
-    """Note on what is not taken from a storyboard with its text."""
+    """Note on what is ignored in a storyboard whose text is read."""
     steps = data.get("steps")
     found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
     pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
@@ -147,7 +147,7 @@ def _pictures(
                 continue
         else:
             raise DataError(
-                f"{where}: picture {str(picture)[:60]!r} is no path; expected a path or URL; correct it"
+                f"{where}: picture {str(picture)[:60]!r} is not a path; expected a path or URL; correct it"
             )
         if target.startswith("data:"):
             document.left_out.append(LeftOut("picture inside the file (data: URI)", alt))

@@ -1,6 +1,6 @@
-"""Reads texts in separate processes, which are killed if they take too long or nobody waits any more.
+"""Reads texts in separate processes, which are killed if they take too long or the caller stops waiting.
 
-So a text cannot keep a server busy. A process reads one text from its input and writes the result to its
+This keeps a text from blocking a server. A process reads one text from its input and writes the result to its
 output.
 """
 
@@ -36,7 +36,7 @@ except ModuleNotFoundError:  # Windows: no limit on the memory of a process
     resource = None  # type: ignore[assignment]
 
 DEADLINE_S, MEMORY_BYTES = 30.0, 4 * 2**30
-"""Limits for reading one text: seconds, and address space of its process."""
+"""Limits for reading one text: seconds, and bytes of address space of its process."""
 AT_ONCE = 4
 """Number of texts read at the same time."""
 LOOK_S = 0.1
@@ -62,7 +62,7 @@ _ANSWER: TypeAdapter[Reading | _Refused] = TypeAdapter(Reading | _Refused)
 
 
 class ReaderProcesses:
-    """Reads each text in a process of its own; the process for the next one is started ahead.
+    """Reads each text in its own process; the process for the next text is started in advance.
 
     Attributes:
         deadline_s: timeout of one text in seconds.
@@ -220,7 +220,7 @@ def _told(question: bytes) -> Reading | _Refused:
         return _Refused.model_validate({"kind": kind, "told": str(error)})
     except MemoryError:
         sys.exit(_OUT_OF_MEMORY)
-    except Exception as error:  # the server must report one line
+    except Exception as error:  # the server reports one line
         told = " ".join(str(error).split())[:200]
         return _Refused(kind="fault", told=f"text: {type(error).__name__} while it was read: {told}")
 
@@ -238,7 +238,7 @@ def main() -> None:
     if not asked:
         return
     with Path(os.devnull).open("w") as nowhere, suppress(BrokenPipeError):
-        # so that the process ends in time even if its parent is gone
+        # ends this process in time even if its parent is gone
         faulthandler.dump_traceback_later(seconds, exit=True, file=nowhere)
         answers.write(_ANSWER.dump_json(_told(asked)))
         answers.close()

@@ -22,7 +22,7 @@ from limner.research.runs.export import export_base
 from limner.research.runs.fit import prepare
 from limner.research.runs.run import Run
 from limner.research.runs.train import maximise, read_config, validation
-from limner.research.scenes.beside import TRAITS_WIDTH, JoinedFeatures
+from limner.research.scenes.extra_encoders import TRAITS_WIDTH, JoinedFeatures
 from limner.research.systems import limner
 from limner.research.systems.base import ModelParts, names, system
 from limner.research.systems.limner import context_of

@@ -99,7 +99,7 @@ def read_source(
         config.caption_seed,
         manifest,
     )
-    if definition.beside:  # the annotations name the picture files
+    if definition.opens_pictures:  # the annotations name the picture files
         return definition.read(replace(source, pictures=pictures))
     if not place.exists():
         raise MissingError(

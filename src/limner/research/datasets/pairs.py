@@ -315,7 +315,7 @@ class DataSet:
         relations: annotated relations, in the order of the labels.
         sequence: what consecutive pairs form, such as "story"; "" for none.
         folder: its folder below $LIMNER_DATA/data; "" if the location must be given.
-        beside: whether the annotations name the picture files, so that pictures are always opened.
+        opens_pictures: whether pictures are always opened, because the annotations name their files.
         wanted: folder of the annotations → picture URL → file name; None if no URLs are known.
         draw: for generated sets: (stories, seed, size_px) → pairs and (N, size_px, size_px, 3) bytes; size 0
             renders no pictures.
@@ -329,7 +329,7 @@ class DataSet:
     relations: tuple[str, ...] = ()
     sequence: str = ""
     folder: str = ""
-    beside: bool = False
+    opens_pictures: bool = False
     wanted: Callable[[Path], dict[str, str]] | None = None
     draw: Callable[..., tuple[PairSet, NDArray[np.uint8]]] | None = None
     graphs: Callable[..., Mapping[str, Any]] | None = None

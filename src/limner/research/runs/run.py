@@ -136,7 +136,7 @@ class Run:
                 weights=weights,
                 device=device,
                 precision=None if self.backbone is None else self.backbone.precision,
-                beside=extra_encoders(config),
+                extra_encoders=extra_encoders(config),
             )
         return self._read[asked]
 
@@ -399,9 +399,9 @@ def extra_encoders(config: DataConfig) -> Callable[..., PictureRows] | None:
     """The function that adds the features of `DataConfig.beside`, see `open_corpus`; None without any."""
     if not config.beside:
         return None
-    from limner.research.scenes.beside import beside
+    from limner.research.scenes.extra_encoders import with_extra_encoders
 
-    return beside
+    return with_extra_encoders
 
 
 def library_runs(

@@ -262,7 +262,7 @@ def train(
             weights=weights,
             device=device,
             report=read,
-            beside=extra_encoders(settings.data),
+            extra_encoders=extra_encoders(settings.data),
         )
     chosen = settings.data
     corpus = corpus_of(found, pictures, chosen.relations, chosen.limit, chosen.validation_sample)

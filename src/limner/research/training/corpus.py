@@ -185,7 +185,7 @@ def open_corpus(
     device: str = "cpu",
     precision: Precision | None = None,
     report: Callable[[int, int], None] = lambda done, total: None,
-    beside: Callable[..., PictureRows] | None = None,
+    extra_encoders: Callable[..., PictureRows] | None = None,
 ) -> tuple[PairSet, PictureRows]:
     """Open the data set of a run: pairs with split and group, and their pictures.
 
@@ -198,13 +198,14 @@ def open_corpus(
         device: torch device that computes features.
         precision: see `picture_features`.
         report: called with pictures done and pictures in total while features are computed.
-        beside: joins the features of `DataConfig.beside`, see `limner.research.scenes.beside.beside`.
+        extra_encoders: function that joins the features of `DataConfig.beside`; see
+            `limner.research.scenes.extra_encoders.with_extra_encoders`.
     Raises:
         ConfigError: a location is not set; drawings have no features of this layer; or crop, flip or picture
             size is set although features are stored.
         MissingError, DataError, CheckpointError: see the readers and `picture_features`.
     """
-    if config.beside and beside is None:
+    if config.beside and extra_encoders is None:
         raise ConfigError("data.beside: only training and measuring a run read further encoders")
     draw = None if config.set == "mixture" else data_set(config.set).draw
     if not config.whole and (draw is not None or not files):
@@ -243,8 +244,10 @@ def open_corpus(
         )
         if not config.beside:
             return data, rows
-        assert beside is not None  # noqa: S101  (asked above)
-        return data, beside(rows, data, root, config.beside, weights=weights, device=device, report=report)
+        assert extra_encoders is not None  # noqa: S101  (asked above)
+        return data, extra_encoders(
+            rows, data, root, config.beside, weights=weights, device=device, report=report
+        )
     features = picture_features(
         data,
         Path(config.features),

@@ -72,4 +72,4 @@ def read_caption_pairs(source: Source) -> PairSet:
     return pair_set(root.name, pairs, replace(source, pictures=root), named="path")
 
 
-register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, beside=True))
+register(DataSet("captions", "a folder with captions.jsonl", read_caption_pairs, opens_pictures=True))

@@ -92,4 +92,4 @@ def _name(root: Path, path: bytes) -> str:
     return name
 
 
-register(DataSet("folder", "any folder of captioned pictures", read_captioned_folder, beside=True))
+register(DataSet("folder", "any folder of captioned pictures", read_captioned_folder, opens_pictures=True))

@@ -36,4 +36,4 @@ def read_pair_file(source: Source) -> PairSet:
     )
 
 
-register(DataSet("pairs", "a JSON Lines file of pairs", read_pair_file, beside=True))
+register(DataSet("pairs", "a JSON Lines file of pairs", read_pair_file, opens_pictures=True))

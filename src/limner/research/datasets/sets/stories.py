@@ -132,7 +132,9 @@ def read_story_pairs(source: Source) -> PairSet:
     )
 
 
-register(DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", beside=True))
+register(
+    DataSet("stories", "a folder with stories.jsonl", read_story_pairs, sequence="story", opens_pictures=True)
+)
 register(
     DataSet(
         "stepwise",
@@ -140,6 +142,6 @@ register(
         read_story_pairs,
         sequence="recipe",
         folder="stepwise",
-        beside=True,
+        opens_pictures=True,
     )
 )

@@ -23,7 +23,7 @@ from limner.research.datasets.features import Features
 from limner.research.datasets.mixture import WEIGHT
 from limner.research.losses.contrastive import info_nce, info_nce_of_many, same_group
 from limner.research.losses.ranking import product
-from limner.research.scenes.beside import TRAITS
+from limner.research.scenes.extra_encoders import TRAITS
 from limner.research.systems.base import Capabilities, ModelParts, Reads, System, SystemTask
 from limner.research.systems.limner.model import STORED, Limner, LimnerArchitecture, others_mean
 from limner.research.training import processes

@@ -19,7 +19,7 @@ from limner.encoders.base_network import BaseNet, LearnedWords, Projection, publ
 from limner.encoders.vocabulary import FIRST_WORD, Vocabulary
 from limner.errors import ConfigError, ShapeError
 from limner.research.datasets.features import precision_of
-from limner.research.scenes.beside import TRAITS_WIDTH
+from limner.research.scenes.extra_encoders import TRAITS_WIDTH
 from limner.research.systems.base import ModelParts
 from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Corpus

@@ -65,7 +65,7 @@ class JoinedFeatures(Features):
         )
 
 
-def beside(
+def with_extra_encoders(
     first: Features,
     data: PairSet,
     root: Path,

@@ -11,9 +11,9 @@ from limner.encoders.colour import ColourEncoder
 from limner.errors import ConfigError
 from limner.research.datasets.features import FeatureKey, MirroredFeatures, extract
 from limner.research.datasets.pairs import Pair, PairSet
-from limner.research.scenes import beside as module
-from limner.research.scenes.beside import JoinedFeatures, beside
+from limner.research.scenes import extra_encoders as module
 from limner.research.scenes.detections import Detections
+from limner.research.scenes.extra_encoders import JoinedFeatures, with_extra_encoders
 from limner.research.systems.dual import DualConfig
 from limner.research.systems.limner import LimnerConfig
 from limner.research.training.corpus import open_corpus
@@ -68,7 +68,7 @@ def joined(tmp_path, data, monkeypatch):
     monkeypatch.setattr(module, "detector", lambda name, **_: Sure())
     root = tmp_path / "features"
     first = MirroredFeatures(stored(root, data, "plain", 1), stored(root, data, "mirrored", -1))
-    return beside(first, data, root, ("colour", "sure.onnx")), first
+    return with_extra_encoders(first, data, root, ("colour", "sure.onnx")), first
 
 
 def test_rows_are_those_of_the_store_then_of_each_encoder(joined, data):
@@ -102,21 +102,23 @@ def test_only_the_store_has_mirrored_pictures(joined):
 def test_the_key_names_all_of_them_and_changes_with_each(joined, tmp_path, data):
     found, first = joined
     assert found.key.backbone == "plain + colour-beside + sure-beside"
-    fewer = beside(first, data, tmp_path / "features", ("colour",))
+    fewer = with_extra_encoders(first, data, tmp_path / "features", ("colour",))
     assert fewer.key.weights_sha256 not in (found.key.weights_sha256, first.key.weights_sha256)
 
 
 def test_nothing_is_computed_twice(joined, tmp_path, data, monkeypatch):
     monkeypatch.setattr(Sure, "detect", lambda *_: pytest.fail("looked again"))
     found, first = joined
-    again = beside(first, data, tmp_path / "features", ("colour", "sure.onnx"))
+    again = with_extra_encoders(first, data, tmp_path / "features", ("colour", "sure.onnx"))
     places = np.arange(COUNT)
     np.testing.assert_array_equal(again.take(places), found.take(places))
 
 
 def test_traits_are_shape_and_palette_of_the_picture_as_it_is(tmp_path, data):
     names = [pair.image_id for pair in data.pairs]
-    found = beside(stored(tmp_path / "features", data, "plain", 1), data, tmp_path / "features", ("traits",))
+    found = with_extra_encoders(
+        stored(tmp_path / "features", data, "plain", 1), data, tmp_path / "features", ("traits",)
+    )
     rows = found.take(found.places(names))[:, 2:]
     assert rows.shape == (COUNT, module.TRAITS_WIDTH)
     for row, pair in zip(rows, data.pairs, strict=True):
