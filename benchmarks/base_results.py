@@ -11,12 +11,12 @@ intervals by picture, in stories by story or source. Forty test photographs of F
 languages as well: these words ask for their photographs, and first for their second captions.
 """
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from embeddings import data_folder, encoded
+from embeddings import encoded
+from harness import arguments, data_folder
 from ordinary.translated import LANGUAGES, read_translated
 
 from limner.arrays import FloatArray, TextEncoder
@@ -156,7 +156,7 @@ def report(name: str, file: WeightFile, split: str) -> None:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options = arguments(__doc__)
     options.add_argument("files", nargs="*", type=Path)
     options.add_argument("--split", choices=("val", "test"), default="test")
     chosen = options.parse_args()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import numpy as np
+from harness import arguments, data_folder
 
 from limner.arrays import FloatArray, ImageEncoder, TextEncoder
 from limner.devices import usual_precision
@@ -24,14 +25,6 @@ from limner.research.datasets.sets.stories import StorySet, read_stories
 
 BATCH = 32
 CHUNK = 512
-
-
-def data_folder() -> Path:
-    """The folder of data sets: $LIMNER_DATA/data, by default beside the repository."""
-    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
-    if not place.is_dir():
-        raise SystemExit(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
-    return place
 
 
 class CachedText:
@@ -115,15 +108,15 @@ def files_of(data: StorySet | list[CaptionedPicture]) -> dict[str, str]:
     return files
 
 
-def parser(description: str) -> argparse.ArgumentParser:
+def parser(about: str | None) -> argparse.ArgumentParser:
     """Arguments that all of them share."""
-    arguments = argparse.ArgumentParser(description=description)
-    arguments.add_argument("--cache", type=Path, required=True, help="folder for vectors, reused")
-    arguments.add_argument("--weights", type=Path, help="file or folder of the ResNet-50 weights")
-    arguments.add_argument(
+    shared = arguments(about)
+    shared.add_argument("--cache", type=Path, required=True, help="folder for vectors, reused")
+    shared.add_argument("--weights", type=Path, help="file or folder of the ResNet-50 weights")
+    shared.add_argument(
         "--engine", choices=get_args(Engine), default="torch", help="runs the networks; a cache each"
     )
-    return arguments
+    return shared
 
 
 def encoders(options: argparse.Namespace, names: Sequence[str]) -> tuple[CachedText, list[ImageEncoder]]:

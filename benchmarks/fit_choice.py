@@ -378,7 +378,7 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
 
 
 def main() -> None:
-    options = parser(__doc__.splitlines()[0])
+    options = parser(__doc__)
     options.add_argument("--kinds", nargs="+", choices=FITTED_KINDS, default=list(FITTED_KINDS))
     options.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
     options.add_argument("--limit", type=int, help="texts per cell at most")

@@ -8,7 +8,6 @@ Makes: docs/training.md (a card beside the CPU), docs/library.md (the precision 
 Needs no data and no weight files: networks are random, pictures drawn or noise. --quick makes all of it tiny.
 """
 
-import argparse
 import json
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from typing import get_args
 
 import numpy as np
 import torch
-from harness import in_turn, peak_mb
+from harness import arguments, in_turn, peak_mb
 from torch import Tensor, nn
 from torchvision import models
 
@@ -271,9 +270,7 @@ def check(device: str, *, quick: bool) -> Iterator[Row]:
 
 def main(words: list[str] | None = None) -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     parser.add_argument("--quick", action="store_true", help="tiny sizes, to see that it runs")
     given = parser.parse_args(words)

@@ -1,10 +1,11 @@
-"""What measurements of speed share: ways in turn, medians, memory, the load, processes of their own.
+"""What benchmarks share: arguments, data, ways in turn, medians, memory, the load, processes of their own.
 
 Other work on a machine falls on all ways alike where they take turns, only ever slows one down (hence the
 least), and counts little in the processor's time. Nothing heavy is imported: `startup.py` measures memory
 beside it.
 """
 
+import argparse
 import json
 import math
 import os
@@ -19,6 +20,19 @@ from pathlib import Path
 from typing import Any
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def arguments(about: str | None) -> argparse.ArgumentParser:
+    """A parser of a benchmark's arguments, whose help begins with its docstring."""
+    return argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+def data_folder() -> Path:
+    """The folder of data sets: $LIMNER_DATA/data, by default beside the repository."""
+    place = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
+    if not place.is_dir():
+        raise SystemExit(f"no data sets at {place}; set LIMNER_DATA to the folder that holds data/")
+    return place
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,10 @@ Makes: docs/results/speed.md (indexing photographs against a plain loop and its 
 Every stage runs in its own process on the same pictures, so that its peak memory is its own; the stages are
 repeated in turn and the fastest of each is taken, since a busy machine only ever slows one down. Without
 ``--pictures FOLDER`` the pictures are 4000 × 3000 JPEGs of quality 90: mosaics of the photographs of
-LIMNER_DATA/data/flickr8k, or noise with the spectrum of photographs where those are absent. ``index`` is by
-OpenVINO where it is installed, or by what the environment's ENGINE says; all else is by torch.
+LIMNER_DATA/data/flickr8k. ``index`` is by OpenVINO where it is installed, or by what the environment's ENGINE
+says; all else is by torch.
 """
 
-import argparse
 import json
 import os
 import tempfile
@@ -20,10 +19,9 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from harness import alone, load, peak_mb, timed
+from harness import alone, arguments, data_folder, load, peak_mb, timed
 
 BATCH = 32
-DATA = Path(os.environ.get("LIMNER_DATA", Path(__file__).parents[2] / "shared")) / "data"
 
 
 def mosaic(size, photographs, rng):
@@ -38,32 +36,17 @@ def mosaic(size, photographs, rng):
     return whole
 
 
-def noise(size, rng):
-    """Octaves of noise of equal strength, which is the 1/f spectrum of photographs."""
-    from PIL import Image
-
-    total = np.full((size[1], size[0], 3), 128, dtype=np.float32)
-    for octave in range(1, 11):
-        cells = (max(2, size[0] >> (11 - octave)), max(2, size[1] >> (11 - octave)))
-        small = Image.fromarray(rng.integers(0, 256, (cells[1], cells[0], 3), dtype=np.uint8))
-        part = np.asarray(small.resize(size, Image.Resampling.BICUBIC), dtype=np.float32) - 128
-        total += part * 0.15
-    return Image.fromarray(np.clip(total, 0, 255).astype(np.uint8))
-
-
 def draw(folder, count, size=(4000, 3000)):
     """Write the pictures; at most 24 are drawn, the rest are copies that differ after the end of the JPEG."""
     rng = np.random.default_rng(0)
-    photographs = sorted((DATA / "flickr8k" / "images").glob("*.jpg"))
+    photographs = sorted((data_folder() / "flickr8k" / "images").glob("*.jpg"))
     for number in range(min(count, 24)):
-        picture = mosaic(size, photographs, rng) if photographs else noise(size, rng)
-        picture.save(folder / f"{number:05}.jpg", quality=90)
+        mosaic(size, photographs, rng).save(folder / f"{number:05}.jpg", quality=90)
     for number in range(24, count):
         content = (folder / f"{number % 24:05}.jpg").read_bytes()
         (folder / f"{number:05}.jpg").write_bytes(content + number.to_bytes(4, "big"))
     sizes = [path.stat().st_size for path in folder.iterdir()]
-    what = f"mosaics of {DATA / 'flickr8k'}" if photographs else "noise"
-    print(f"{count} JPEGs of {size[0]} x {size[1]}, {what}, {np.mean(sizes) / 1e6:.1f} MB each")
+    print(f"{count} JPEGs of {size[0]} x {size[1]}, {np.mean(sizes) / 1e6:.1f} MB each")
 
 
 def encoder(engine="torch"):
@@ -152,7 +135,7 @@ STAGES = {"decode": decode, "forward": forward, "index": index, "loop": loop}
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__)
+    options = arguments(__doc__)
     options.add_argument("--pictures", type=Path, help="folder of JPEGs; generated where absent")
     options.add_argument("--count", type=int, default=256, help="pictures to generate")
     options.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))

@@ -10,7 +10,6 @@ step and not told as left out; and whether a second run, of Markdown on its own 
 Of each picture: whether it is read with its size. All are of packages that have nothing to do with limner.
 """
 
-import argparse
 import re
 import sysconfig
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 
 import docx
 from docx.oxml.ns import qn
+from harness import arguments
 from lxml import html
 from PIL import Image
 from pypdf import PdfReader
@@ -161,7 +161,7 @@ def row_of_document(library: Library, file: Path, folder: Path) -> tuple[str, st
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--roots", nargs="+", type=Path, default=ROOTS)
     roots = parser.parse_args().roots
     with tempfile.TemporaryDirectory() as name:

@@ -1,7 +1,8 @@
-"""Libraries of made-up pictures: rows, captions and vectors as indexing leaves them, mostly without files."""
+"""Made-up pictures, and libraries of their rows, captions and vectors as indexing leaves them."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from limner.store.write import file_key, vector_table
 Draw = Callable[[np.random.Generator, int], FloatArray]
 """So many unit rows of a space."""
 PHOTOGRAPHS, CENTRES, BATCH = 24, 300, 16_384
+SIDE_PX, PER_FOLDER = 96, 1000  # of drawn pictures
 KEPT, STEP = 0.8, 0.4  # of a walk: share of the last place, and length of a step
 BEGIN = datetime(2015, 1, 1)
 NOUNS = ("fox", "rabbit", "boat", "kite", "cake", "moon", "lamp", "hill", "river", "bridge", "garden")
@@ -76,6 +78,25 @@ def request(
         "remove": ("DELETE", own, None),
         "export": ("GET", f"{own}/export?format=html", None),
     }[act]
+
+
+def draw(album: Path, count: int, *, captioned: bool = False) -> None:
+    """Small pictures 0 to count − 1, each of its own content, in folders of a thousand; those there stay."""
+
+    def thousand(start: int) -> None:
+        place, end = album / f"{start // PER_FOLDER:06}", min(start + PER_FOLDER, count)
+        if place.is_dir() and sum(1 for _ in place.glob("*.jpg")) >= end - start:
+            return
+        place.mkdir(parents=True, exist_ok=True)
+        for number in range(start, end):
+            cells = np.random.default_rng(number).integers(0, 256, (6, 6, 3), dtype=np.uint8)
+            path = place / f"IMG_{number:09}.jpg"
+            Image.fromarray(cells).resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC).save(path, quality=80)
+            if captioned:
+                path.with_suffix(".txt").write_text(sentence(number))
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(thousand, range(0, count, PER_FOLDER)))
 
 
 def walks(origins: FloatArray) -> Draw:

@@ -11,7 +11,6 @@ into the limit of processor time does not count as noticed. At the end the tests
 fault, where none may fail. See docs/promises.md.
 """
 
-import argparse
 import ast
 import os
 import random
@@ -24,6 +23,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+
+from harness import arguments
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Eq: ast.NotEq, ast.In: ast.NotIn, ast.Is: ast.IsNot,
@@ -130,7 +131,7 @@ def judged(root: Path, tests: Sequence[str], limit_s: int) -> tuple[str, str]:
 
 def main() -> int:
     """Run a sample; 1 where fewer than nine of ten were noticed."""
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = arguments(__doc__)
     words.add_argument("--mutants", type=int, default=300, help="how many to draw")
     words.add_argument("--seed", type=int, default=0, help="of the draw")
     words.add_argument("--under", default="", help="files of the package that begin so, such as store/")

@@ -259,7 +259,7 @@ def compared(steps: Sequence[Step], others: Sequence[Step]) -> str:
 
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    options = parser(__doc__.splitlines()[0])
+    options = parser(__doc__)
     options.add_argument("--part", choices=PARTS, default="report")
     options.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     options.add_argument(

@@ -10,9 +10,10 @@ named by the pictures' ids, as `--set graphs=FILE` of a drawn world expects them
         --set graphs=scenes/graphs.jsonl
 """
 
-import argparse
 from collections import Counter
 from pathlib import Path
+
+from harness import arguments
 
 from limner.cli.main import run
 from limner.research.scenes.graphs import read_graphs, write_graphs
@@ -22,7 +23,7 @@ from limner.research.worlds import PictureBook
 
 def main():
     data = DataConfig(set="picturebook")
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--detector", required=True)
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--stories", type=int, default=data.stories)

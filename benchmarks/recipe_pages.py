@@ -2,7 +2,7 @@
 
 Makes: docs/data.md (pairs of step and picture on saved pages)
 
-    python benchmarks/recipe_pages.py tests/research/datasets/recipes/pages
+    python benchmarks/recipe_pages.py
 
 A pair is right when its picture is the step's and its words hold those of the step, of no other pictured
 step, and none that belong to no step. `nearest`: every picture with the words before it. `trafilatura`: the
@@ -10,7 +10,6 @@ same inside what trafilatura finds to be the main content. `scrapers`: the steps
 each with the next picture after its words.
 """
 
-import argparse
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -129,9 +128,7 @@ def measure(folder: Path) -> dict[str, dict[str, Score]]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="holds the pages and expected.toml")
-    found = measure(parser.parse_args().folder)
+    found = measure(Path(__file__).parents[1] / "tests" / "research" / "datasets" / "recipes" / "pages")
     held = {name: scores for name, scores in found.items() if name.endswith("(held out)")}
     seen = {name: scores for name, scores in found.items() if name not in held}
     totals = {"all developed on": seen, "all held out": held, "all": found}

@@ -11,43 +11,22 @@ benchmarks/search_speed.py.
     python benchmarks/scale_index.py --pictures --to scale.json --searches growth.json --plot scale.png
 """
 
-import argparse
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
-from harness import memory_mb, processor_s
-from PIL import Image
+from harness import arguments, memory_mb, processor_s
+from made_up import draw
 
 from limner.files import write_text
 from limner.store.library import PictureStore
 
-SIDE_PX, PER_FOLDER, SAMPLE_S = 96, 1000, 0.5
-
-
-def draw(folder, count):
-    """Pictures 0 to count − 1, in folders of a thousand; those that are there stay."""
-
-    def thousand(start):
-        place = folder / f"{start // PER_FOLDER:06}"
-        end = min(start + PER_FOLDER, count)
-        if place.is_dir() and sum(1 for _ in os.scandir(place)) >= end - start:
-            return
-        place.mkdir(parents=True, exist_ok=True)
-        for number in range(start, end):
-            cells = np.random.default_rng(number).integers(0, 256, (6, 6, 3), dtype=np.uint8)
-            picture = Image.fromarray(cells).resize((SIDE_PX, SIDE_PX), Image.Resampling.BICUBIC)
-            picture.save(place / f"IMG_{number:09}.jpg", quality=80)
-
-    with ThreadPoolExecutor() as pool:
-        list(pool.map(thousand, range(0, count, PER_FOLDER)))
+SAMPLE_S = 0.5
 
 
 def family(root):
@@ -153,7 +132,7 @@ def plot(rows, searches, path):
 
 
 def main():
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    words = arguments(__doc__)
     words.add_argument("--pictures", type=int, nargs="*", default=[10_000])
     words.add_argument("--engine", nargs="+", choices=("local", "ray"), default=["local", "ray"])
     words.add_argument("--folder", type=Path, help="for pictures (3 kB each) and libraries")

@@ -12,14 +12,13 @@ written after each.
     python benchmarks/search_speed.py --around small --sizes 10000 100000 1000000 --json growth.json
 """
 
-import argparse
 import json
 import os
 import statistics
 from pathlib import Path
 
 import numpy as np
-from harness import alone, in_turn, memory_mb, peak_mb, timed
+from harness import alone, arguments, in_turn, memory_mb, peak_mb, timed
 from made_up import bare
 
 from limner.arrays import unit_rows
@@ -186,9 +185,7 @@ def measure(count, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("--sizes", nargs="*", type=int, default=[100_000, 1_000_000])
     parser.add_argument("--around", type=Path, required=True, help="library of captioned pictures")
     parser.add_argument("--folder", type=Path, default=Path("search-speed"))

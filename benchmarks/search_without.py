@@ -10,13 +10,12 @@ pairs of words, and of 25 photographs of its training part, from outside the lib
 questions; see docs/search.md.
 """
 
-import argparse
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from embeddings import data_folder
+from harness import arguments, data_folder
 
 from limner.library import Library
 from limner.match.illustrator import Illustrator
@@ -98,7 +97,7 @@ def line(name: str, shares: Sequence[float] | np.ndarray) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--to", type=Path, required=True, help="folder of the library, reused")
     folder = parser.parse_args().to
     every = [one for one in read_captions(data_folder() / "flickr8k") if one.path]

@@ -8,11 +8,10 @@ copy of them whose sources are the illustrators, for data.by_source.
     python benchmarks/source_sharing.py --to storybook-illustrators
 """
 
-import argparse
 import json
 from pathlib import Path
 
-from embeddings import data_folder
+from harness import arguments, data_folder
 
 from limner.research.datasets import split_source
 from limner.research.datasets.pairs import SourceConfig
@@ -41,7 +40,7 @@ def shared(folder, by_source):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--to", type=Path, required=True, help="folder of the copy of picture books")
     options = parser.parse_args()
     by_illustrator(data_folder() / BOOKS, options.to)

@@ -11,10 +11,10 @@ Stories of one picture each have no steps to measure; their ranks are those of t
     python benchmarks/story_contrasts.py --runs runs/howto --rows "dual, context mean" "dual, context none"
 """
 
-import argparse
 from pathlib import Path
 
 import numpy as np
+from harness import arguments
 
 from limner.errors import counted
 from limner.research.evaluation.results import Result, SequenceResult
@@ -29,7 +29,7 @@ MEASURES = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument(
         "--runs", type=Path, required=True, help="folder of measured runs of one set and split"
     )

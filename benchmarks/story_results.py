@@ -13,7 +13,6 @@ Each row with the first picture given has a row without any text beside it, wher
     python benchmarks/story_results.py --runs runs/limner-0 --looks --set howto
 """
 
-import argparse
 import json
 from dataclasses import dataclass, replace
 from itertools import product
@@ -21,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from harness import arguments
 from scipy.special import softmax
 
 from limner.errors import DataError
@@ -219,7 +219,7 @@ def compare(found, before):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--runs", type=Path, nargs="+", required=True)
     pull = parser.add_mutually_exclusive_group(required=True)
     pull.add_argument("--metrics", type=Path, nargs="+", help="one per run")

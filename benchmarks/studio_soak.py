@@ -10,7 +10,6 @@ of its own, makes it anew and exports it, as a person would with half a second b
 for each tenth of the time and a table of what was asked; judges nothing.
 """
 
-import argparse
 import io
 import os
 import random
@@ -22,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from clients import Client, Seen, served
-from harness import load, memory_mb
+from harness import arguments, load, memory_mb
 from made_up import request, whole
 from PIL import Image
 
@@ -124,7 +123,7 @@ def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--pictures", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=20)

@@ -14,7 +14,6 @@ encoding their steps, and where everything is opened anew. The library is used a
 second run opens what is up to date.
 """
 
-import argparse
 import hashlib
 import io
 import os
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import Times, in_turn, load, memory_mb, peak_mb, percentile_ms
+from harness import Times, arguments, in_turn, load, memory_mb, peak_mb, percentile_ms
 from made_up import request, sentence, text_of, whole
 from PIL import Image
 from starlette.testclient import TestClient
@@ -145,7 +144,7 @@ def texts(home: Path, steps: int, runs: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments(__doc__)
     parser.add_argument("--pictures", type=int, default=100_000)
     parser.add_argument("--to", type=Path, required=True)
     parser.add_argument("--runs", type=int, default=20)

@@ -28,7 +28,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 from clients import Client, Seen, served, together
-from harness import load, processor_s
+from harness import arguments, load, processor_s
 from PIL import Image
 from postgres_server import binaries, running
 from scipy.stats import binomtest
@@ -167,7 +167,7 @@ def measure(folder: Path, url: str | None, options: argparse.Namespace) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = arguments(__doc__)
     parser.add_argument("--raters", type=int, default=50)
     parser.add_argument("--rate", type=float, default=20.0)
     parser.add_argument("--seconds", type=float, default=60.0)

@@ -18,7 +18,6 @@ trained on. Losses mean nothing. Sizes are moderate unless --paper is given.
     python benchmarks/training_steps.py --system vrss --paper --stories 9000 --words 50 --max-length 200
 """
 
-import argparse
 import json
 import tempfile
 from dataclasses import dataclass
@@ -226,9 +225,7 @@ def measure(options):
 
 
 def parsed(arguments=None):
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("--system", choices=("gsda", "vrss"), help="the backbone alone if absent")
     parser.add_argument("--stories", type=int, default=STORIES)
     parser.add_argument("--steps", type=int, default=3, help="timed, after one that is not")

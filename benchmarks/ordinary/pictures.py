@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 import numpy as np
-from embeddings import CachedText, data_folder, files_of, open_set, picture_vectors, save
+from embeddings import CachedText, files_of, open_set, picture_vectors, save
+from harness import data_folder
 
 from limner.arrays import FloatArray, ImageEncoder
 from limner.pictures.decode import decode, read_file

@@ -15,12 +15,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from limner.errors import ConfigError, DataError, MissingError, unknown
 from limner.files import replacing
 from limner.records import Board, Picture, Story
+from limner.templates import carried
 from limner.text.plain import names_supplies
+
+if TYPE_CHECKING:
+    from docx.document import Document
+    from pptx.presentation import Presentation
 
 Include = Literal["everything", "steps"]
 Layout = Literal["book", "recipe", "article", "slides"]
@@ -241,6 +246,21 @@ def packed(archive: io.BytesIO, at: datetime) -> bytes:
             dated.external_attr = member.external_attr
             new.writestr(dated, old.read(member), member.compress_type)
     return made.getvalue()
+
+
+def put_office(out: Path, file: "Document | Presentation", board: Board, plan: Plan, language: str) -> None:
+    """Write a Word document or slides, and state title, author, language and date in their properties."""
+    properties = file.core_properties
+    properties.title = carried(board.story.title.strip() or board.story.id)[:255]
+    properties.author = carried(board.story.author)[:255]
+    properties.language = language[:255]
+    # otherwise the libraries state those of their own templates of 2013, with their author
+    date = properties.created = properties.modified = made_at()
+    properties.last_modified_by = ""
+    properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
+    archive = io.BytesIO()
+    file.save(archive)
+    put(out, packed(archive, date))
 
 
 WRITERS = {

@@ -19,7 +19,7 @@ from docx.oxml import OxmlElement, parse_xml
 from docx.oxml.ns import nsdecls, qn
 from docx.shared import Mm, Pt, RGBColor
 
-from limner.export import Exported, Plan, made_at, packed, picture_share, put
+from limner.export import Exported, Plan, picture_share, put_office
 from limner.export.leaf import INK, RUBRIC, SOFT, TINT, Leaf, divided, fit, fit_own, language_of, pieces_of
 from limner.export.markup import runs_of
 from limner.export.wording import colophon, credit_line, how_made
@@ -107,9 +107,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     """
     made = _Document(board, plan)
     made.fill()
-    archive = io.BytesIO()
-    made.file.save(archive)
-    put(out, packed(archive, made.date))
+    put_office(out, made.file, board, plan, made.language)
     return Exported(out, warnings=tuple(made.warnings))
 
 
@@ -130,14 +128,6 @@ class _Document:
         self.file: Any = Document()
         self.lists = _Lists(self.file.part.numbering_part.element)
         self.place: Any = self.file
-        properties = self.file.core_properties
-        properties.title = carried(story.title.strip() or story.id)[:255]
-        properties.author = carried(story.author)[:255]
-        properties.language = self.language[:255]
-        # otherwise python-docx keeps those of its template from 2013
-        self.date = properties.created = properties.modified = made_at()
-        properties.last_modified_by = ""
-        properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
         width, height = plan.page_mm()
         self.side = min(width, height) * 0.11
         section = self.file.sections[0]

@@ -19,7 +19,7 @@ from pptx.dml.color import RGBColor
 from pptx.enum.text import MSO_ANCHOR, MSO_AUTO_SIZE, PP_ALIGN
 from pptx.util import Inches, Pt
 
-from limner.export import Exported, Plan, made_at, packed, put
+from limner.export import Exported, Plan, put_office
 from limner.export.leaf import INK, RUBRIC, SOFT, Leaf, fit, fit_own, language_of, pieces_of
 from limner.export.markup import TextRun, runs_of
 from limner.export.wording import colophon
@@ -57,9 +57,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     """
     made = _Show(board, plan)
     made.fill()
-    archive = io.BytesIO()
-    made.show.save(archive)
-    put(out, packed(archive, made.date))
+    put_office(out, made.show, board, plan, made.language)
     return Exported(out, warnings=tuple(made.warnings))
 
 
@@ -77,14 +75,6 @@ class _Show:
             self.size = wide / 25.4, high / 25.4
         self.show: Any = Presentation()
         self.show.slide_width, self.show.slide_height = map(Inches, self.size)
-        properties = self.show.core_properties
-        properties.title = carried(story.title.strip() or story.id)[:255]
-        properties.author = carried(story.author)[:255]
-        properties.language = self.language[:255]
-        # otherwise python-pptx keeps those of its template from 2013, with its author
-        self.date = properties.created = properties.modified = made_at()
-        properties.last_modified_by = ""
-        properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
         self.empty = next(each for each in self.show.slide_layouts if each.name == "Title Only")
 
     def fill(self) -> None:
