@@ -20,7 +20,7 @@ from limner.store.search import EncodedChannel, Evidence, Index, Likeness
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
 COUNT, STEPS, K = 5_000, 6, 40
-SPACES = {"base": (64, 1), "captions": (48, 2), "looks": (32, 1)}
+SPACES = {"base": (128, 1), "captions": (128, 2), "looks": (128, 1)}
 EVIDENCE = Evidence(slope=3.0, z_slope=1.2, offset=-2.0, typical_std=0.1, typical_count=5.0)
 
 
@@ -281,7 +281,7 @@ def test_indexing_prepares_a_library_beyond_the_size_and_says_how_much_is_found(
 
 
 def test_a_text_that_no_channel_reads_finds_nothing_and_no_error(made):
-    silent = [EncodedChannel("base", "base", EVIDENCE, np.zeros((2, 64), np.float32))]
+    silent = [EncodedChannel("base", "base", EVIDENCE, np.zeros((2, SPACES["base"][0]), np.float32))]
     part = Approximate(made, ["base"]).among([(silent, K)])
     hits = part.search(silent, K)
     assert hits.rows.shape == (2, 0)
