@@ -31,16 +31,22 @@ def told(world):
     return json.loads((world / "book" / "stories.jsonl").read_text().splitlines()[0])
 
 
-def test_the_reference_is_fresh(request):
+@pytest.fixture(scope="module")
+def pages():
+    """The reference of all commands."""
+    return reference()
+
+
+def test_the_reference_is_fresh(request, pages):
     path = request.config.rootpath / "docs" / "commands.md"
-    assert path.read_text(encoding="utf-8").rstrip() == reference().rstrip(), "run 'make docs'"
+    assert path.read_text(encoding="utf-8").rstrip() == pages.rstrip(), "run 'make docs'"
 
 
 @pytest.mark.slow
-def test_every_command_has_an_example():
-    pages = reference().split("\n## limner ")[1:]
-    assert len(pages) > 6
-    for page in pages:
+def test_every_command_has_an_example(pages):
+    commands = pages.split("\n## limner ")[1:]
+    assert len(commands) > 6
+    for page in commands:
         if " COMMAND" not in page.split("Usage:")[1].splitlines()[0]:
             assert "Example: limner" in page, page.splitlines()[0]
 

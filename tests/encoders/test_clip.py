@@ -58,6 +58,12 @@ def open_clip():
 
 
 @pytest.fixture(scope="module")
+def own_tokenizer(open_clip, tiny_clip):
+    """That of open_clip, which takes half a second to make."""
+    return open_clip.get_tokenizer(NAME)
+
+
+@pytest.fixture(scope="module")
 def model(tiny_clip):
     return tiny_clip.model
 
@@ -74,19 +80,18 @@ def pictures():
     return [Image.fromarray(rng.integers(0, 256, (*shape, 3), dtype=np.uint8)) for shape in shapes]
 
 
-def test_hard_texts_are_cut_as_open_clip_cuts_them(open_clip, encoder):
-    tokenizer = open_clip.get_tokenizer(NAME)
+def test_hard_texts_are_cut_as_open_clip_cuts_them(own_tokenizer, encoder):
     for text in HARD:
         pieces = encoder._pieces(text)
-        assert pieces == tokenizer.encode(text), text
+        assert pieces == own_tokenizer.encode(text), text
         if len(pieces) <= 75:
-            np.testing.assert_array_equal(encoder.framed([pieces]), tokenizer([text]).numpy())
+            np.testing.assert_array_equal(encoder.framed([pieces]), own_tokenizer([text]).numpy())
 
 
-def test_the_tokenizer_of_published_folders_cuts_them_alike(open_clip):
+def test_the_tokenizer_of_published_folders_cuts_them_alike(own_tokenizer):
     """In the form that transformers writes, as it lies beside published networks."""
     transformers = pytest.importorskip("transformers")
-    own = open_clip.get_tokenizer(NAME)
+    own = own_tokenizer
     numbers = dict(own.encoder)
     numbers["<|startoftext|>"], numbers["<|endoftext|>"] = own.sot_token_id, own.eot_token_id
     del numbers["<start_of_text>"], numbers["<end_of_text>"]
@@ -98,10 +103,10 @@ def test_the_tokenizer_of_published_folders_cuts_them_alike(open_clip):
     assert pieces("<|endoftext|>") == own.encode("<|endoftext|>")  # its letters, not the end
 
 
-def test_texts_have_the_vectors_of_open_clip(open_clip, model, encoder):
+def test_texts_have_the_vectors_of_open_clip(own_tokenizer, model, encoder):
     texts = [text for text in HARD if len(encoder._pieces(text)) <= 75]
     with torch.inference_mode():
-        due = model.encode_text(open_clip.get_tokenizer(NAME)(texts), normalize=True).numpy()
+        due = model.encode_text(own_tokenizer(texts), normalize=True).numpy()
     found = encoder.encode_text(texts)
     assert (found * due).sum(axis=1).min() > 0.9999
     np.testing.assert_allclose(encoder.encode_text(texts[1:2])[0], found[1], atol=1e-5)
@@ -196,7 +201,6 @@ def test_a_damaged_or_absent_file_is_one_line(tiny_clip, tmp_path, name):
         encoder.encode_pixels(np.zeros((1, 32, 32, 3), np.uint8))
 
     shutil.copytree(tiny_clip.folder, folder)
-    use()
     content = (folder / name).read_bytes()
     (folder / name).write_bytes(content[:40] + bytes([content[40] ^ 1]) + content[41:-1])
     with pytest.raises(CheckpointError, match="damaged") as found:

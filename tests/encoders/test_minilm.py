@@ -147,7 +147,7 @@ def test_no_texts_give_no_rows(encoder):
     assert encoder.encode_text([]).shape == (0, 384)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(min_size=1, max_size=30))
 def test_any_text_gives_a_unit_row_or_a_clear_refusal(encoder, text):
     if encoder._tokenizer.encode(text, add_special_tokens=False).ids:

@@ -44,7 +44,11 @@ def indexed(library, *folders, options=()):
     return content(PictureStore.open(library))
 
 
-@pytest.mark.parametrize(("there", "rounds"), [(False, 3), (True, 1)], ids=["new", "old"])
+@pytest.mark.parametrize(
+    ("there", "rounds"),
+    [(False, 1), (True, 1), pytest.param(False, 5, marks=pytest.mark.soak)],
+    ids=["new", "old", "new again and again"],
+)
 def test_of_two_indexes_started_at_once_one_is_told_to_wait_and_nothing_is_lost(
     tmp_path, two, folders, there, rounds
 ):

@@ -34,7 +34,9 @@ def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("boards") / "lib"
     library = vector_library(folder, COUNT, {"base": (64, 1), "looks": (48, 1)})
     library.save(approximate_from=0)
-    assert vector_index.prepare(library, Progress())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_index, "QUERIES", 32)
+        assert vector_index.prepare(library, Progress())
     # Lance draws its parts by chance: all are looked into, so that candidates do not depend on them.
     whole = {
         space: one.model_copy(update={"probes": one.partitions, "candidates": vector_index.CANDIDATES[-2]})

@@ -91,25 +91,34 @@ class Texts:
         return self.row[None].repeat(len(texts), 0)
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A library with search indices of which all parts are searched."""
+    spaces = {"base": (128, 1), "looks": (128, 1)}
+    library = vector_library(tmp_path_factory.mktemp("large") / "lib", 2000, spaces)
+    library.save(approximate_from=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vector_index, "QUERIES", 32)
+        assert vector_index.prepare(library, Progress())
+    searches = {
+        space: one.model_copy(update={"probes": one.partitions})
+        for space, one in library.settings.searches.items()
+    }
+    library.save(searches=searches)
+    return library
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("whole", [200_000, 10])
-def test_conditions_hold_beyond_memory_too(tmp_path, monkeypatch, whole):
+def test_conditions_hold_beyond_memory_too(large, monkeypatch, whole):
     """As of the exact search, whether all that pass are compared or candidates are."""
     monkeypatch.setattr("limner.match.illustrator.READ_WHOLE", whole)
     monkeypatch.setattr(Catalogue, "pictures", lambda _, some: pictures(some))
-    library = vector_library(tmp_path / "lib", 2000, {"base": (32, 1), "looks": (32, 1)})
-    row = library.gallery(["base"]).space("base").vectors([700])[0]
+    row = large.gallery(["base"]).space("base").vectors([700])[0]
     answers = []
     for size in (10**6, 0):
-        library.save(approximate_from=size)
-        if not size:
-            assert vector_index.prepare(library, Progress())
-            searches = {
-                space: one.model_copy(update={"probes": one.partitions})
-                for space, one in library.settings.searches.items()
-            }
-            library.save(searches=searches)
-        asked = Illustrator(PictureStore.open(tmp_path / "lib"))
+        large.save(approximate_from=size)
+        asked = Illustrator(PictureStore.open(large.folder))
         monkeypatch.setitem(asked.__dict__, "channels", (Channel("base", Texts(row), "base", COSINE),))
         chosen = set(asked.catalogue.passing(Only())[::20])
         answers.append(asked.search("a dog", 5, only=Only(used=True), used=chosen))

@@ -20,7 +20,7 @@ from limner.store.search import EncodedChannel, Evidence, Index, SimilarityQuery
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
 COUNT, STEPS, K = 5_000, 6, 40
-SPACES = {"base": (64, 1), "captions": (48, 2), "looks": (32, 1)}
+SPACES = {"base": (128, 1), "captions": (128, 2), "looks": (128, 1)}
 EVIDENCE = Evidence(slope=3.0, z_slope=1.2, offset=-2.0, typical_std=0.1, typical_count=5.0)
 
 
@@ -44,6 +44,12 @@ def made(tmp_path_factory):
     assert vector_index.due(library)
     assert vector_index.prepare(library, Progress())
     return library
+
+
+@pytest.fixture
+def quickly(monkeypatch):
+    """Parameters are chosen by few queries: most of the time of `prepare` goes into measuring."""
+    monkeypatch.setattr(vector_index, "QUERIES", 32)
 
 
 @pytest.fixture
@@ -154,7 +160,7 @@ def test_pins_bans_and_what_looks_like_them_are_there_whatever_the_words_say(mad
     assert "00" * 32 not in found.among([(asked, K)], ["00" * 32]).gallery.ids
 
 
-def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(tmp_path):
+def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(quickly, tmp_path):
     library = vector_library(tmp_path / "lib", 2_000, {"base": (64, 1)})
     library.save(approximate_from=0)
     assert vector_index.prepare(library, Progress())
@@ -183,7 +189,7 @@ def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(t
     assert library.settings.searches["base"].rows == 2_110
 
 
-def test_below_the_size_nothing_is_built_and_stopping_keeps_what_was(tmp_path):
+def test_below_the_size_nothing_is_built_and_stopping_keeps_what_was(quickly, tmp_path):
     library = vector_library(tmp_path / "lib", 600, {"base": (16, 1), "looks": (16, 1)})
     assert not vector_index.due(library)
     assert not ApproximateIndex.usable(library, ["base"])
@@ -200,7 +206,7 @@ def test_below_the_size_nothing_is_built_and_stopping_keeps_what_was(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(tmp_path):
+def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(quickly, tmp_path):
     library = vector_library(tmp_path / "lib", 3_000, {"base": (64, 1)})
     library.save(approximate_from=0)
     code = (
@@ -230,7 +236,7 @@ def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(tmp_
     ]
 
 
-def test_damage_of_index_or_statistics_is_one_line(tmp_path):
+def test_damage_of_index_or_statistics_is_one_line(quickly, tmp_path):
     library = vector_library(tmp_path / "lib", 600, {"base": (16, 1)})
     library.save(approximate_from=0)
     assert vector_index.prepare(library, Progress())
@@ -281,7 +287,7 @@ def test_indexing_prepares_a_library_beyond_the_size_and_says_how_much_is_found(
 
 
 def test_a_text_that_no_channel_reads_finds_nothing_and_no_error(made):
-    silent = [EncodedChannel("base", "base", EVIDENCE, np.zeros((2, 64), np.float32))]
+    silent = [EncodedChannel("base", "base", EVIDENCE, np.zeros((2, SPACES["base"][0]), np.float32))]
     part = ApproximateIndex(made, ["base"]).among([(silent, K)])
     hits = part.search(silent, K)
     assert hits.rows.shape == (2, 0)

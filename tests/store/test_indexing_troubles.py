@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from itertools import count, product
 from pathlib import Path
 
 import numpy as np
@@ -308,9 +309,7 @@ def test_progress_hears_of_every_file(pictures, library):
     assert watch.done == 6 + bad + 1
 
 
-@pytest.mark.parametrize("name", ["pictures", "vectors_visual", "vectors_twin", "files"])
-@pytest.mark.parametrize("after", [False, True])
-def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch, name, after):
+def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch):
     """As if killed right before or after one table of one batch was written."""
     (pictures / "p1.txt").write_text("a goat")
     shutil.copy(pictures / "p0.png", pictures / "white-goat.png")
@@ -333,22 +332,22 @@ def test_a_cut_between_any_two_writes_is_mended(pictures, tmp_path, monkeypatch,
 
     monkeypatch.setattr(batches, "COMMIT_FILES", 3)
     due = fill(tmp_path / "undisturbed")
-    cut = {"after": 1}
     real = Store.upsert
+    for name, after in product(("pictures", "vectors_visual", "vectors_twin", "files"), (False, True)):
+        passed = count()
 
-    def upsert(store, table, rows, known=None):
-        if table == name and after:
-            real(store, table, rows, known)
-        if table == name:
-            cut["after"] -= 1
-            if cut["after"] < 0:
+        def upsert(store, table, rows, known=None, *, name=name, after=after, passed=passed):
+            if table == name and after:
+                real(store, table, rows, known)
+            if table == name and next(passed):
                 raise KeyboardInterrupt
-        if table != name or not after:
-            real(store, table, rows, known)
+            if table != name or not after:
+                real(store, table, rows, known)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Store, "upsert", upsert)
-        patch.setattr(batches, "BATCH_PICTURES", 2)
-        with pytest.raises(KeyboardInterrupt):
-            index([pictures], tmp_path / "cut", image_encoders=encoders())
-    assert fill(tmp_path / "cut") == due
+        folder = tmp_path / f"{name} {after}"
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "upsert", upsert)
+            patch.setattr(batches, "BATCH_PICTURES", 2)
+            with pytest.raises(KeyboardInterrupt):
+                index([pictures], folder, image_encoders=encoders())
+        assert fill(folder) == due, folder.name
