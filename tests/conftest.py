@@ -23,8 +23,9 @@ settings.register_profile(
     "mutants", phases=(Phase.explicit, Phase.generate), derandomize=True, database=None, deadline=None
 )
 
-# Machines are noisy: how long an example takes says nothing of whether it is right. Every run draws others.
-settings.register_profile("timeless", deadline=None)
+# Machines are noisy: how long an example takes says nothing of whether it is right. Every run draws
+# others, so that half of the usual hundred find the same in two.
+settings.register_profile("timeless", deadline=None, max_examples=50)
 settings.load_profile("timeless")
 
 # Tests that load OpenVINO themselves report that to nobody, see `limner.devices.openvino`.
@@ -50,6 +51,17 @@ def _the_user_is_left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("user-data")))
         patch.delenv("LIMNER_LIBRARY", raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_waits_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive the machine, and training saves thousands of times.
+
+    Tests of what is on the disk when, such as those of tests/test_files.py, put their own in its place.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda handle: os.fstat(handle) and None)
         yield
 
 

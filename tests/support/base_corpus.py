@@ -1,8 +1,14 @@
 """Striped pictures with texts, as rows of the backbone's blocks, for training the encoder base and limner."""
 
+from functools import cache
+
 import numpy as np
+import torch
 from corpora import Words
 
+from limner.encoders.base_blocks import FIRST, rows_of
+from limner.encoders.base_file import BaseShape
+from limner.encoders.base_network import BaseNet, published_backbone
 from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.training.corpus import ArrayRows, corpus_of
 
@@ -27,6 +33,14 @@ def coloured(number):
     stripes = (np.arange(260) // (6 + number % 7)) % 2
     row = colours[stripes].astype(np.uint8)
     return np.broadcast_to(row, (260, 260, 3)).copy()
+
+
+@cache
+def published_rows():
+    """(M, R) of all pictures by the backbone as published; not to be changed."""
+    torch.manual_seed(0)
+    net = BaseNet(BaseShape(changed_from=FIRST), published_backbone()).eval()
+    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
 
 
 def corpus(rows):

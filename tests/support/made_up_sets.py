@@ -7,13 +7,13 @@ from PIL import Image
 
 
 def made_up_sets(place, config):
-    """Write ``PLACE/data/NAME`` for every set of ``config.data.mixture``: 12 documents of two pages each."""
+    """Write ``PLACE/data/NAME`` for every set of ``config.data.mixture``: 8 documents of two pages each."""
     number = 0
     for part, entry in config.data.mixture.items():
         folder = place / "data" / part
         (folder / "images").mkdir(parents=True)
         lines = []
-        for document in range(12):
+        for document in range(8):
             pages = []
             for _ in range(2):
                 number += 1

@@ -18,6 +18,7 @@ from limner.research.cli.train import train
 from limner.research.datasets.neighbours import PairScores, write_pair_scores
 from limner.research.evaluation.results import ChoiceResult
 from limner.research.runs.train import choices_of, maximise
+from limner.research.training.settings import replaced
 
 pytestmark = pytest.mark.slow
 
@@ -148,7 +149,14 @@ def test_dispersion_comes_from_a_data_set_by_command(tmp_path, capsys):
 )
 def test_the_tables_are_made_of_tiny_runs_of_every_row(capsys, tmp_path, monkeypatch, name, width):
     from limner.research.paper.table import reference
+    from limner.research.runs import train as training
 
+    shrunk = training.shrunk
+
+    def half(config, weights):
+        return replaced(shrunk(config, weights), {"data": {"limit": 24}})
+
+    monkeypatch.setattr(training, "shrunk", half)
     monkeypatch.chdir(tmp_path)
     run(table, name, "--smoke", "--resamples", 50)
     shown = capsys.readouterr().out

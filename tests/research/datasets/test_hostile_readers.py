@@ -156,11 +156,12 @@ def test_broken_encodings_and_ends_of_good_files_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_one_line_of_ten_megabytes_is_read_or_refused(tmp_path):
+def test_one_line_of_a_megabyte_is_read_or_refused(tmp_path):
+    long = LONG[:1_000_000]
     for name in READERS:
-        for wrong in (f'"{LONG}"', LONG):
+        for wrong in (f'"{long}"', long):
             assert reading(name, tmp_path, wrong.encode()) is None, name
-        reading(name, tmp_path, good(name).replace("A dog.", LONG).encode())
+        reading(name, tmp_path, good(name).replace("A dog.", long).encode())
 
 
 def places(value, path=()):
@@ -384,39 +385,27 @@ def test_hostile_declarations_leave_the_page_as_if_it_had_none(script):
     assert [piece.text for piece in page.pieces] == ["Mix it well", "Bake it now"]
 
 
+VAST = {
+    "name": lambda: f"<div class='{LONG}'>x</div>{STEPS}",
+    "script": lambda: f"<script>{LONG}",
+    "comment": lambda: f"<!-- {LONG}",
+    "words": lambda: LONG,
+    "less": lambda: "<" * 100_000,
+    "entities": lambda: "&amp;" * 60_000,
+    "opened": lambda: "<!--" * 50_000,
+    "attributes": lambda: "<p " + "a=b " * 100_000 + ">words",
+    "tables": lambda: "<table>" * 5000 + "words",
+    "nul": lambda: "\ufeff" + "\0".join(STEPS),
+    "step": lambda: declared([LONG[:1_000_000], "Bake it."]),
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "html",
-    [
-        f"<div class='{LONG}'>x</div>{STEPS}",
-        f"<script>{LONG}",
-        f"<!-- {LONG}",
-        LONG,
-        "<" * 300_000,
-        "&amp;" * 300_000,
-        "<!--" * 50_000,
-        "<p " + "a=b " * 100_000 + ">words",
-        "<table>" * 5000 + "words",
-        "\ufeff" + "\0".join(STEPS),
-        declared([LONG[:6_000_000], "Bake it."]),
-    ],
-    ids=[
-        "name",
-        "script",
-        "comment",
-        "words",
-        "less",
-        "entities",
-        "opened",
-        "attributes",
-        "tables",
-        "nul",
-        "step",
-    ],
-)
-def test_pages_of_one_vast_piece_are_read_or_refused(html):
+@pytest.mark.parametrize("piece", VAST)
+def test_pages_of_one_vast_piece_are_read_or_refused(piece):
+    html = VAST[piece]().encode()
     for where in ("a.html", "a.md"):
-        attempt(read_page, html.encode(), where, None, named=where)
+        attempt(read_page, html, where, None, named=where)
 
 
 JSON_LD = st.recursive(

@@ -67,7 +67,8 @@ def test_a_pin_is_given_and_ranks_the_other_steps():
 
 
 @pytest.mark.slow
-def test_omega_is_chosen_on_validation_and_helps_where_pictures_of_a_story_are_alike():
+def test_omega_is_chosen_on_validation_and_helps_where_pictures_of_a_story_are_alike(monkeypatch):
+    monkeypatch.setattr("limner.research.runs.coupled.RESAMPLES", 100)
     val, test = made(4), made(5)
     found = {way: (omega, shown) for way, omega, shown in coupled(val, test)}
     assert list(found) == list(WAYS)

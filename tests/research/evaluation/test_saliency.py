@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from limner.errors import DataError, NumericsError, ShapeError
 from limner.research.evaluation.sequences import (
@@ -57,6 +56,8 @@ def unit(rows):
 @pytest.mark.parametrize("width", [4, 60])
 def test_scores_are_those_of_one_model_per_label_and_fold(width):
     """With more columns than rows the table is turned first, which must change nothing."""
+    from sklearn.linear_model import LogisticRegression  # a second, in every worker that collects the tests
+
     rng = np.random.default_rng(0)
     features = rng.normal(size=(30, width))
     truth = rng.random((30, 3)) < 0.4

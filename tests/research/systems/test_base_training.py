@@ -6,12 +6,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus
+from base_corpus import ENGLISH, FOREIGN, PICTURES, coloured, corpus, published_rows
 from made_up_sets import made_up_sets
 from PIL import Image
 
 from limner.config import build
-from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks, rows_of
+from limner.encoders.base_blocks import FIRST, MAPS, ROW, features_of, open_blocks
 from limner.encoders.base_file import BACKBONE, BLOCKS, FEATURES, WIDTHS, BaseShape, read_header
 from limner.encoders.base_network import BaseNet, load_base, published_backbone
 from limner.encoders.vocabulary import Vocabulary
@@ -45,9 +45,9 @@ def net():
 
 
 @pytest.fixture(scope="module")
-def rows(net):
-    """(M, R) of all pictures: those of training, and after them those of validation."""
-    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))
+def rows():
+    """(M, R) of all pictures, by the backbone as published."""
+    return published_rows()
 
 
 def settings(tmp_path, **more):

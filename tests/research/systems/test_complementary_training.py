@@ -115,7 +115,7 @@ def loop(settings, rows, folder, **more):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_lowers_its_loss(tmp_path, name):
-    settings = config("loop.epochs=12", *METHODS[name])
+    settings = config(f"loop.epochs={12 if name.startswith('hal') else 6}", *METHODS[name])
     made, _ = loop(settings, corpus(), tmp_path)
     losses = [entry["loss"]["ranking"] for entry in made.fit().history]
     # Weights begin with the second epoch, so what is compared is after that; HAL's with a bank grow with the
@@ -304,7 +304,7 @@ def assert_same_run(a, b):
 @pytest.mark.parametrize(
     ("name", "stops"),
     [
-        ("combined-val", (1, 2, 3, 4, 5)),
+        ("combined-val", (1, 2, 3)),
         *((name, (3,)) for name in ("diversity warm", "hal with a bank", "amrani", "random")),
     ],
     ids=lambda one: one if isinstance(one, str) else "",

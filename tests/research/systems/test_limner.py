@@ -6,15 +6,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from base_corpus import ENGLISH, FOREIGN, PICTURES, Sentences, coloured, corpus
+from base_corpus import ENGLISH, FOREIGN, PICTURES, Sentences, coloured, corpus, published_rows
 from corpora import Words
 from made_up_sets import made_up_sets
 
 from limner.cli.main import run
 from limner.config import build
-from limner.encoders.base_blocks import FIRST, MAPS, rows_of
-from limner.encoders.base_file import FEATURES, BaseShape, BaseTextEncoder, TextSide
-from limner.encoders.base_network import BaseNet, load_base, published_backbone
+from limner.encoders.base_blocks import MAPS
+from limner.encoders.base_file import FEATURES, BaseTextEncoder, TextSide
+from limner.encoders.base_network import load_base
 from limner.encoders.vocabulary import Vocabulary
 from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, ShapeError
@@ -44,9 +44,7 @@ def one_thread():
 @pytest.fixture(scope="module")
 def rows():
     """(M, F) of all pictures, by the backbone as published."""
-    torch.manual_seed(0)
-    net = BaseNet(BaseShape(changed_from=FIRST), published_backbone()).eval()
-    return rows_of(net, np.stack([coloured(number) for number in range(PICTURES)]))[:, MAPS:]
+    return published_rows()[:, MAPS:]
 
 
 def model_of(words=(), width=1, **architecture):

@@ -89,8 +89,9 @@ def _vgg19(labels: int) -> nn.Module:
     with installed("torchvision", RESEARCH):
         from torchvision.models import vgg19
 
+    weights = read_state(weight_file("vgg19"))
     model = vgg19(weights=None)
-    model.load_state_dict(read_state(weight_file("vgg19")))
+    model.load_state_dict(weights)
     model.classifier[-1] = nn.Linear(4096, labels)
     whole: nn.Module = model
     return whole

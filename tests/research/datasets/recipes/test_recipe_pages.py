@@ -150,8 +150,8 @@ def test_a_line_of_ten_megabytes_and_deep_nesting():
         read("<p>" + "stir well " * 1_100_000 + "<img src=a.jpg>")
     page = read("<p>" + "stir well " * 900_000 + "<img src=a.jpg>")
     assert len(page.pieces[0].text) == 8_999_999
-    page = read("<p>stir well</p><img src=a.jpg>" * 3_000)
-    assert len(page.pieces) == 3_000
+    page = read("<p>stir well</p><img src=a.jpg>" * 1_000)
+    assert len(page.pieces) == 1_000
     with pytest.raises(LimnerError, match="larger than 20 MB"):
         read("a" * 20_000_001)
     for deep in ("<div>" * 100_000 + "x", "<b><ul><li>" * 3000 + "x<img src=a.jpg>"):
