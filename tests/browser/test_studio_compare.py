@@ -90,7 +90,7 @@ def test_the_comparison_goes_from_step_to_step(storyboard) -> None:
 
 
 def test_the_comparison_on_a_phone(storyboard) -> None:
-    page = storyboard(width=360, height=740)
+    page = storyboard(width=360, height=740, reduced_motion="reduce")  # nothing slides in
     page.locator(".plate").nth(1).click()
     offers_ready(page, 2)
     from_menu(page, page.locator("#panel .doing .button").last, "Compare").click()

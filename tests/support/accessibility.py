@@ -29,16 +29,20 @@ def broken_in_both_schemes(page) -> list[str]:
 
 
 def broken_in_both_looks(page) -> list[str]:
-    """The same wide and light, and narrow and dark, and whether the page is too wide; it stays as it was."""
+    """The same wide and light, and narrow and dark, and whether it is too wide or of one colour in both.
+
+    The page stays as it was.
+    """
     size, dark = page.viewport_size, page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches")
-    broken = []
+    broken, grounds = [], []
     for width, scheme in ((1280, "light"), (360, "dark")):
         page.set_viewport_size({"width": width, "height": size["height"]})
         page.emulate_media(color_scheme=scheme)
+        grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
         broken += [f"{width} px: {rule}" for rule in (*broken_rules(page), *scrolls_sideways(page))]
     page.set_viewport_size(size)
     page.emulate_media(color_scheme="dark" if dark else "light")
-    return broken
+    return broken if len({*grounds}) == 2 else [*broken, "its colours do not follow the scheme"]
 
 
 def scrolls_sideways(page) -> list[str]:

@@ -16,16 +16,18 @@ import pytest
 _PATIENCE_S = 300
 
 
-class _Errors(logging.Handler):
-    """What a server tells with a traceback."""
+class _Errors(logging.Filter):
+    """Notes what a thread logs with a traceback; a filter, as uvicorn drops handlers when a server starts."""
 
-    def __init__(self) -> None:
+    def __init__(self, thread: threading.Thread) -> None:
         super().__init__()
+        self.thread = thread
         self.told: list[str] = []
 
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info:
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.exc_info and record.thread == self.thread.ident:
             self.told.append(logging.Formatter().format(record))
+        return True
 
 
 @contextmanager
@@ -38,7 +40,6 @@ def served(serve: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
 
     told: Queue[str | BaseException] = Queue()
     servers: list[uvicorn.Server] = []
-    errors = _Errors()
 
     class Kept(uvicorn.Server):
         def __init__(self, config: uvicorn.Config) -> None:
@@ -52,23 +53,23 @@ def served(serve: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
             told.put(error)
 
     thread = threading.Thread(target=run, name="server")
+    errors = _Errors(thread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(uvicorn, "Server", Kept)
         thread.start()
         address = told.get(timeout=_PATIENCE_S)
     if isinstance(address, BaseException):
         raise address
-    # uvicorn's own passes nothing on to the root, and loses its handlers when another server starts.
-    loggers = [logging.getLogger(name) for name in ("uvicorn.error", None)]
+    loggers = [logging.getLogger(name) for name in ("limner", "uvicorn.error", "asyncio")]
     for logger in loggers:
-        logger.addHandler(errors)
+        logger.addFilter(errors)
     try:
         yield address
     finally:
         servers[0].should_exit = True
         thread.join(_PATIENCE_S)
         for logger in loggers:
-            logger.removeHandler(errors)
+            logger.removeFilter(errors)
     assert not thread.is_alive()
     assert errors.told == []
     if not told.empty():
