@@ -1,8 +1,8 @@
 """Checksums of stored files (XXH3), in the files or in a list of their folder.
 
-They detect accidental corruption when a file is read. They do not protect against an attacker: whoever can
-write a file can write its checksum. The list is written after the file, so that it is right even if the
-process is killed at any moment.
+They detect accidental corruption when a file is read. They do not protect against attackers, who can write a
+checksum wherever they can write a file. The list is written so that it is correct even if the process is
+killed at any moment.
 """
 
 import json
@@ -132,7 +132,7 @@ def seal(json_object: str) -> str:
     """
     head, body = json_object[:1], json_object[1:]
     if head != "{" or not body.lstrip().startswith('"'):
-        raise ValueError("only a JSON object of one key or more is sealed")
+        raise ValueError("only a JSON object with at least one key can get a checksum")
     return f'{{"checksum":"{checksum(body.encode("utf-8"))}",{body}'
 
 
@@ -156,7 +156,7 @@ def unseal(data: bytes, where: Path, hint: str) -> bytes:
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether a file begins with a checksum of its own."""
+    """Whether a file begins with its own checksum."""
     return _SEALED.match(data) is not None
 
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Engine = Literal["auto", "torch", "openvino"]
-"""What runs a network on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
+"""Engine that runs a network on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 TORCH = "'limner[torch]'"
-"""Argument of pip for the packages that CUDA cards and Apple GPUs need."""
+"""Argument for ``pip install`` with the packages that CUDA cards and Apple GPUs need."""
 _FIRST_LOOK = threading.Lock()
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
@@ -90,7 +90,8 @@ def device_of(name: str) -> str:
 
 
 def checked_device(name: str) -> str:
-    """Check the name of a device at once; "auto" is resolved later, because looking for a card imports torch.
+    """Check the name of a device immediately; "auto" is resolved later, because looking for a card imports
+    torch.
 
     Args:
         name: see `device_of`.
@@ -188,15 +189,15 @@ def ahead(
 
 _LIMITING = threading.Lock()
 _limited: list[Any] = []
-"""The limit in force, once for each open `one_core_products`."""
+"""The active limit, once for each open `one_core_products`."""
 
 
 @contextmanager
 def one_core_products() -> Iterator[None]:
     """Context in which NumPy computes each product on a single core, in every thread.
 
-    For work in threads of its own, as in `one_core_each`. Contexts may be nested; the last to close restores
-    the number of threads.
+    For work that already runs in several threads, as in `one_core_each`. Contexts may be nested; the last one
+    to close restores the number of threads.
     """
     from threadpoolctl import threadpool_limits
 
@@ -214,7 +215,7 @@ def one_core_products() -> Iterator[None]:
 def one_core_each(items: Iterable[T], work: Callable[[T], R], *, workers: int) -> Generator[R, None, None]:
     """`ahead` with torch on a single core in each worker; its number of threads is restored at the end.
 
-    Threads of one product wait for each other by spinning, which takes the cores from everyone else.
+    The threads of a product wait for each other by spinning, which takes cores from other work.
     """
     import torch
 

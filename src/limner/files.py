@@ -37,7 +37,7 @@ _REMEDIES = {
     errno.EIO: "check the disk, then try again",
 }
 _OF_SQLITE = {13: errno.ENOSPC, 10: errno.EIO, 8: errno.EROFS}
-_SQLITE_SHARED_SIZE = 4874  # no room for the memory that connections share
+_SQLITE_SHARED_SIZE = 4874  # the disk has no room for the memory that connections share
 _OF_RUST = re.compile(r"\(os error (\d+)\)")
 
 
@@ -53,7 +53,7 @@ def storage_error(error: BaseException, place: Path | str, wanted: int | None = 
         return error
     told = _OF_RUST.search(str(error))
     number = error.errno if isinstance(error, OSError) and error.errno else int(told[1]) if told else 0
-    code = vars(error).get("sqlite_errorcode", 0)  # only errors of SQLite have it
+    code = vars(error).get("sqlite_errorcode", 0)  # only SQLite's errors have this attribute
     number = errno.ENOSPC if code == _SQLITE_SHARED_SIZE else _OF_SQLITE.get(code & 0xFF, number)
     remedy = _REMEDIES.get(number)
     if remedy is None:
@@ -130,8 +130,8 @@ def replacing(
         StorageError: the disk is full, over a quota, read-only, or failing.
         OSError: the folder cannot be written; the error names the target.
     """
-    # a unique name, so that writers do not share drafts, and short, as the target's may have the maximum
-    # length
+    # a unique name, so that writers do not share drafts; and a short one, because the target's may have the
+    # maximum length
     draft = target.with_name(f".{secrets.token_hex(8)}{DRAFT_SUFFIX}")
     try:
         # not with tempfile, so that the user's umask applies
@@ -149,7 +149,7 @@ def replacing(
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
     finally:
-        with contextlib.suppress(OSError):  # a read-only or failing disk keeps it
+        with contextlib.suppress(OSError):  # a read-only or failing disk may not allow it
             draft.unlink(missing_ok=True)
     if sync:
         sync_folder(target.parent)
@@ -243,12 +243,12 @@ def sync_tree(folder: Path, done: set[tuple[int, int, int]], last: str = "") -> 
 
     Args:
         folder: folder that other programs or libraries wrote to.
-        done: files that are flushed already; new ones are added.
+        done: files that have already been flushed; new ones are added.
         last: name of the folders that refer to the others, which are flushed last.
     """
     places = list(os.walk(folder, topdown=False))
     for place, _, names in sorted(places, key=lambda found: found[0].endswith(f"{os.sep}{last}")):
-        # Most files are done. Creating a `Path` for each would take ten times as long.
+        # Most files have been flushed; creating a `Path` for each would take ten times as long.
         for path in (*(f"{place}{os.sep}{name}" for name in names), place):
             with contextlib.suppress(FileNotFoundError):  # another process removed it
                 status = os.stat(path)  # noqa: PTH116
@@ -304,7 +304,7 @@ def readable(path: Path, hint: str) -> Iterator[None]:
         raise MissingError(f"{path}: does not exist; {hint}") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: byte {error.start} is not UTF-8; save the file as UTF-8") from error
-    except (OSError, ValueError) as error:  # such as circular links, or an impossible name
+    except (OSError, ValueError) as error:  # for example circular links, or an impossible name
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise DataError(f"{path}: {reason}; expected a file that can be read") from error
 
@@ -358,7 +358,7 @@ def json_rows(
             if key:
                 named = getattr(row, key)
                 if named in seen:
-                    raise DataError(f"{where}: {key} {shown(named)!r} comes twice; each {one} has one line")
+                    raise DataError(f"{where}: {key} {shown(named)!r} occurs twice; each {one} has one line")
                 seen.add(named)
             yield where, row
 

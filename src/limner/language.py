@@ -1,7 +1,7 @@
-"""Languages, sentences and words: what language a text is in, where its sentences end, which words match.
+"""Detects the language of texts, splits them into sentences, and finds matching words.
 
-A caption of three words gives little evidence of its language, and its neighbours give much: the shares of
-the languages are estimated over all texts together and are the prior for each.
+A caption of three words says little about its language, but the other captions say much: the shares of the
+languages are estimated over all texts and are the prior for each text.
 """
 
 from __future__ import annotations
@@ -331,7 +331,9 @@ _TERMINATORS = re.compile(
 
 
 KEPT_LETTERS = 2000
-"""Length up to which the sentences of a text are kept: a text is cut again whenever a step of it changes."""
+"""Maximum length of a text whose sentences are cached; a text is split again whenever one of its steps
+changes.
+"""
 
 
 @lru_cache(maxsize=2048)
@@ -365,7 +367,7 @@ all each every both few more most other such only own same too very just also ab
 until after before above below between during out off one two said got get let
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
-"""English words that match everywhere and explain nothing."""
+"""Frequent English words, which match everywhere and explain nothing."""
 
 
 @lru_cache(maxsize=4096)
@@ -420,7 +422,7 @@ def textblob() -> Any:  # noqa: ANN401  (an untyped module)
         MissingError: the extra ``research`` is not installed.
     """
     with installed("textblob", RESEARCH), warnings.catch_warnings():
-        # textblob leaves closing its lexicon to the garbage collector, once, while it loads
+        # while loading, textblob leaves its lexicon's file open until it is garbage-collected
         warnings.simplefilter("ignore", ResourceWarning)
         from textblob import en  # type: ignore[import-untyped, unused-ignore]
 

@@ -271,7 +271,9 @@ _REFUSALS = (
 
 
 def _named_by(of: Location) -> list[str]:
-    """Variables on which a file system depends, so that it is created again when they change."""
+    """Environment variables on which a file system depends; when one changes, the file system is created
+    again.
+    """
     prefix = _PROVIDERS[of.scheme] + "_"
     return sorted(name for name in os.environ if name.startswith(prefix))
 

@@ -331,7 +331,8 @@ class Area(Record):
     """A part of a picture, in fractions of its upright width and height.
 
     Attributes:
-        x, y: its upper left corner. width, height: its size; it does not reach beyond the picture.
+        x, y: its upper left corner.
+        width, height: its size; it does not reach beyond the picture.
     """
 
     x: Share

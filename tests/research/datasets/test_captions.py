@@ -50,7 +50,7 @@ def test_a_wrong_line_is_one_clear_error(tmp_path, row, message):
 
 
 def test_names_must_differ_and_the_file_must_be_there(tmp_path):
-    with pytest.raises(DataError, match="comes twice"):
+    with pytest.raises(DataError, match="occurs twice"):
         read_captions(write(tmp_path / "twice", [{"file_name": "a", "captions": ["x"]}] * 2))
     with pytest.raises(MissingError, match="does not exist"):
         read_captions(tmp_path / "nowhere")

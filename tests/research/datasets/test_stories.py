@@ -88,7 +88,7 @@ def test_a_wrong_line_is_one_clear_error(tmp_path, row, message):
 
 
 def test_ids_must_differ_and_the_file_must_be_there(tmp_path):
-    with pytest.raises(DataError, match=r"stories.jsonl:3: story_id '1' comes twice"):
+    with pytest.raises(DataError, match=r"stories.jsonl:3: story_id '1' occurs twice"):
         read_stories(
             write(tmp_path / "twice", [{"story_id": "1", "pages": []}, "", {"story_id": "1", "pages": []}])
         )

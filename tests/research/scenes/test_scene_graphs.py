@@ -103,7 +103,7 @@ def test_a_wrong_graph_is_named_with_its_place(tmp_path, wrong, told):
 def test_two_graphs_of_one_picture_are_refused(tmp_path):
     path = tmp_path / "graphs.jsonl"
     path.write_text((json.dumps(PLAIN) + "\n") * 2)
-    with pytest.raises(DataError, match=r":2: image 'p1' comes twice"):
+    with pytest.raises(DataError, match=r":2: image 'p1' occurs twice"):
         read_graphs(path)
 
 
