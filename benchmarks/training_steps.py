@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import Times, peak_mb, timed
+from harness import Times, arguments, peak_mb, timed
 from torchvision import models
 
 from limner.config import build

@@ -31,7 +31,7 @@ NEVER_ONE = (
     "{count:,} steps, at most",
     "{MAX_ELEMENTS:,} list items",
     "{TEXTS_WAITING} texts",
-    "{len(answers)} steps are right",  # texts of the demonstration
+    "{len(answers)} steps got the picture",  # texts of the demonstration
     "{suffix} files are not read",
     "{run.folder} compares pictures",
     "{run.system} compares pictures",

@@ -270,7 +270,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     assert line.startswith("Few pictures fit: of 3 steps, 3 left blank. What would help: CLIP")
     assert "limner models get clip'" in line
     assert "more pictures on the subject of the text" in line
-    assert "a pin" in line
+    assert "pinning a picture" in line
     assert "3 left blank: no picture fits" in out
     assert typed(lib, "b.md", "-o", "b.html", *PINNED) == 0
     assert "What would help" not in capsys.readouterr().err

@@ -112,5 +112,5 @@ def test_export_says_which_files_it_writes(copied):
 
     with pytest.raises(ConfigError, match="leave --output out"):
         export(copied.path, output=copied.path)
-    with pytest.raises(ConfigError, match=r"by -o NAME\.safetensors"):
+    with pytest.raises(ConfigError, match=r"with -o NAME\.safetensors"):
         export(copied.path.parent)

@@ -278,7 +278,7 @@ def test_vast_xmp_is_not_read(monkeypatch):
     monkeypatch.setattr(metadata, "MAX_METADATA_BYTES", len(XMP) - 1)
     words = words_of("WEBP", xmp=XMP, exif=exif({0x010E: "A baker"}))
     assert texts(words) == ["A baker"]
-    assert "is read" in words.warnings[0]
+    assert "are read" in words.warnings[0]
 
 
 def test_xmp_with_entities_is_refused():

@@ -210,7 +210,7 @@ def test_clue_pictures_are_found_by_number(tmp_path):
     [
         ("[1]", "one JSON object"),
         ('{"a": 1.5}', "one JSON object"),
-        ('{"a": 1, "b": 1}', "stands for two URLs"),
+        ('{"a": 1, "b": 1}', "belongs to two URLs"),
         ('{"a": -1}', "negative"),
         ("not json", "one JSON object"),
     ],

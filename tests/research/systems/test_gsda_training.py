@@ -366,7 +366,7 @@ def test_what_is_missing_is_said(tmp_path, graphs):
 def test_another_encoder_of_sentences_is_refused(tmp_path):
     settings, rows = config("graph=off", "caption=off", "loop.epochs=1"), corpus()
     loop(settings, rows, tmp_path).fit()
-    with pytest.raises(CheckpointError, match="another encoder"):
+    with pytest.raises(CheckpointError, match="another sentence encoder"):
         gsda.SYSTEM.load(tmp_path, sentences=Words("two"))
 
 

@@ -102,12 +102,13 @@ class DataConfig(SourceConfig):
         mixture: for set "mixture": name → settings of a data set. Each has its own split; no set trains on
             what another validates or tests on.
         features: folder of the feature stores and of the manifest of pictures.
-        features_from: URL of complete feature stores on object storage, which are read shard by shard; "" for
-            none.
+        features_from: URL of complete feature stores on object storage, which are read shard by shard; ""
+            for none.
         features_cache_gb: maximum size of the cache of such a store in `features`, in units of 10⁹ bytes.
         backbone: backbone whose features are stored, or that is fine-tuned.
         beside: extra encoders such as ``resnet50``, files of detectors, and ``traits`` (last), whose features
-            the system limner uses in addition; see `limner.research.scenes.extra_encoders.with_extra_encoders`.
+            the system limner uses in addition; see
+            `limner.research.scenes.extra_encoders.with_extra_encoders`.
         picture_size: side of the square input of a fine-tuned backbone, pixels.
         crop, flip: cropping and mirroring for a fine-tuned backbone, see
             `limner.research.training.framing.TrainingFraming`. Stored features are of whole pictures at 224².
