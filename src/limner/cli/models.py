@@ -101,7 +101,7 @@ def export(
         from limner.encoders.trained import export_run
 
         if output is None or output.suffix != WEIGHTS:
-            raise ConfigError(f"export: name the file to write by -o NAME{WEIGHTS}")
+            raise ConfigError(f"export: name the file to write with -o NAME{WEIGHTS}")
         card = export_run(run, output)
         weights = output
         say(f"{output}: {card.name}, {output.stat().st_size:,} bytes")

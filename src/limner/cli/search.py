@@ -110,7 +110,7 @@ def search(
     from limner.library import Library
 
     if (words is None) == (like is None):
-        raise ConfigError("search: give words, or a picture with --like, one of the two")
+        raise ConfigError("search: give either words, or a picture with --like")
     query = like if words is None else words
     opened = Library.open(library, weights=weights, device=device, note=say)
     found = opened.search(
