@@ -70,11 +70,11 @@ def measure(
         500 pairs, and ten draws of 500 with replacement. Legacy results contain ranks only, are stored beside
         the others, and are read only by 'limner table cmcm-… --protocol legacy'.
     pairwise
-        Instead of the usual figures, print those of ranking the steps of every story together; nothing is
-        written. A picture's score grows by ω times its similarity to the pictures of other steps: that of
-        their scene graphs (graphs: ψ of a GSDA run) or of their stored features. Decoders: left to right
-        (greedy, beam), chain, anchor, and pin, in which the first step's own picture is given. ω is chosen on
-        validation stories.
+        Only rank the steps of every story together and print the result, by the scores of the run and by the
+        similarity of pictures: of their scene graphs (graphs: ψ of a GSDA run) or of their stored features.
+        Decoding is from left to right (greedy, beam), as a chain, around one picture (anchor), and with the
+        first step's own picture given (pin); the weight of similarity, ω, is chosen on validation stories.
+        Nothing is written.
     weights
         Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
