@@ -52,7 +52,7 @@ def _illustrated(text: Path, library: Library, answers: Sequence[str | None], pa
     board = library.illustrate(text)
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit(f"\n{board.story.title or text.name}\n{board}")
-    emit(f"{right} of {len(answers)} steps got the picture that belongs to them, or a blank if none does")
+    emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
     return board.save(page, overwrite=True, with_reasons=True).path
 
 

@@ -70,11 +70,11 @@ def measure(
         500 pairs, and ten draws of 500 with replacement. Legacy results contain only ranks. They are stored
         next to the others, and only 'limner table cmcm-… --protocol legacy' reads them.
     pairwise
-        Only rank pictures for all steps of a story jointly and print the result; nothing is written. A
-        pairwise term is added to the scores of the run: the similarity of scene graphs (graphs: ψ of a GSDA
-        run) or of stored features (features), times ω, which is chosen on validation stories. Decoding is
-        from left to right (greedy, beam), as a chain, around one picture (anchor), or with the first step's
-        own picture given (pin).
+        Only rank the steps of every story together and print the result, by the scores of the run and by the
+        similarity of pictures: of their scene graphs (graphs: ψ of a GSDA run) or of their stored features.
+        Decoding is from left to right (greedy, beam), as a chain, around one picture (anchor), and with the
+        first step's own picture given (pin); the weight of similarity, ω, is chosen on validation stories.
+        Nothing is written.
     weights
         Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
