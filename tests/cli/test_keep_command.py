@@ -131,7 +131,7 @@ def test_a_picture_that_is_gone_frees_its_step_and_is_said(home, lib, tmp_path, 
     capsys.readouterr()
     assert shown(home, "own", "b.json", "--keep", "first.json")[:2] == ["boat, red", "blue lake"]
     out, err = capsys.readouterr()
-    assert [line for line in err.splitlines() if "any more" in line] == [
+    assert [line for line in err.splitlines() if "no longer" in line] == [
         f"step 1: {gone} is no longer in the library; chosen again"
     ]
     assert "; 3 kept, 1 chosen again" in out

@@ -142,7 +142,7 @@ def test_without_the_extra_it_says_what_to_install(tmp_path, draw, monkeypatch):
     ("limit", "said"),
     [
         (("MAX_VIDEO_BYTES", 100), "bytes; at most 100 are read"),
-        (("MAX_VIDEO_S", 2), "3 s long; of at most 2 s"),
+        (("MAX_VIDEO_S", 2), "3 s long; frames are taken from at most 2 s"),
         (("MAX_DECODED_PIXELS", 96 * 64 - 1), "96 × 64 pixels; at most"),
     ],
 )
