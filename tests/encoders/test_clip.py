@@ -265,7 +265,7 @@ def test_exports_that_cannot_be(tiny_clip, tmp_path, capsys):
         run(["models", "export", tiny_clip.name, "--weights", str(tiny_clip.weights), "-o", str(tmp_path)])
         == 2
     )
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert run(["models", "export", "a.safetensors", "--weights", "b"]) == 2
     assert "is for a clip:ARCHITECTURE" in capsys.readouterr().err
     target = tmp_path / "made"

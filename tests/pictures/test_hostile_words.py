@@ -113,7 +113,7 @@ def test_lines_that_name_no_path_or_are_too_deep_are_named_and_the_rest_is_read(
     table = written(tmp_path, "a.jsonl", f'{deep}\n{zero}\n{{"path": "b.png"}}\n')
     first, second, found = walk([table])
     assert isinstance(first, UnusableFile)
-    assert "line 1: path is no path, or the line is nested too deeply" in first.reason
+    assert "line 1: path is not a path, or the line is nested too deeply" in first.reason
     assert "line 2: path is 'a\\x00b.png'; expected a path" in second.reason
     assert found.path.endswith(b"b.png")
 

@@ -481,7 +481,7 @@ def test_hostile_lines_of_a_table_of_pictures_are_named_and_the_rest_is_read(tmp
     assert all(f"line {number}: " in row and "\n" not in row for number, row in said.items())
     assert {1, 4, 7, 8, 9, 10, 11, 12, 13, 14} <= set(said)
     assert "not JSON (maximum recursion" in said[1]
-    assert "file_name is no path" in said[11]
+    assert "file_name is not a path" in said[11]
     assert rows[-1].path == os.fsencode(tmp_path / "b.png")
     Image.new("RGB", (8, 8)).save(tmp_path / "b.png")
     with pytest.raises(DataError, match="line 1: not JSON") as told:
