@@ -220,8 +220,9 @@ class TestChoosingAgain:
 
     def test_what_was_seen_is_what_is_taken(self, editor, pinned, monkeypatch):
         told = editor.preview(pinned.id, 4)
-        choose = "limner.studio.project_editor.illustrate_story"
-        monkeypatch.setattr(choose, lambda *_: pytest.fail("chosen twice"))
+        monkeypatch.setattr(
+            "limner.studio.project_editor.illustrate_story", lambda *_: pytest.fail("chosen twice")
+        )
         after = editor.edit(pinned.id, 4, Again(kind="again"))
         assert after.board.steps[told.steps[0].position] == told.steps[0].after
 
