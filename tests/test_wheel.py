@@ -90,7 +90,7 @@ def empty_environment(archives, tmp_path_factory):
     venv.create(place, symlinks=True)
     python = place / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-deps", "--no-index"]
-    subprocess.run([*pip, "--quiet", str(wheel)], check=True)
+    subprocess.run([*pip, "--no-compile", "--quiet", str(wheel)], check=True)
     (site,) = place.glob("lib/python*/site-packages")
     (own,) = distributions(name="limner", path=[str(site)])
     found: dict = {}
