@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from harness import Times, peak_mb, timed
+from harness import Times, arguments, peak_mb, timed
 from torchvision import models
 
 from limner.config import build
@@ -224,7 +224,7 @@ def measure(options):
         return result
 
 
-def parsed(arguments=None):
+def parsed(words=None):
     parser = arguments(__doc__)
     parser.add_argument("--system", choices=("gsda", "vrss"), help="the backbone alone if absent")
     parser.add_argument("--stories", type=int, default=STORIES)
@@ -238,7 +238,7 @@ def parsed(arguments=None):
     parser.add_argument("--paper", action="store_true", help="sizes of the paper; VRSS has no others")
     parser.add_argument("--threads", type=int, default=2, help="of torch")
     parser.add_argument("--device", default="cpu")
-    return parser.parse_args(arguments)
+    return parser.parse_args(words)
 
 
 def main():
