@@ -30,6 +30,7 @@ from scipy.special import expit
 import limner.match
 from limner.errors import DataError
 from limner.files import write_text
+from limner.match import probabilities as choice
 from limner.match.board import BLANK, assign
 from limner.match.calibration import FILE, Calibration, Pin, Weights, load
 from limner.match.candidates import (
@@ -41,21 +42,6 @@ from limner.match.candidates import (
     pool_of,
 )
 from limner.match.illustrate import CANDIDATES, SPACES, most_similar_rows, pin_odds, query_texts
-from limner.match.probabilities import (
-    PIXELS,
-    ROUNDS,
-    agreement,
-    agreement_features,
-    doubt,
-    evidence,
-    evidence_features,
-    first_of,
-    probabilities,
-    probability_features,
-)
-from limner.match.probabilities import (
-    WORDS as WORD_CHANNELS,
-)
 from limner.store.search import Index
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
@@ -222,22 +208,22 @@ def logistic(
 def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
     """Evidence, then agreement by rounds over it, then the pin and the chance."""
     for case in made:
-        case.features["odds"] = evidence(case.pool, numbers)
+        case.features["odds"] = choice.evidence(case.pool, numbers)
     names = list(numbers.evidence.weights)
-    rows = rows_of(made, names, lambda case: evidence_features(*_compared(case.pool)))
+    rows = rows_of(made, names, lambda case: choice.evidence_features(*_compared(case.pool)))
     found = own_picture(rows)
     # What pixels say alone is their trust: the scale goes there.
     alone = float(found[names.index("pixels")])
     found[[names.index(name) for name in ("pixels", "pixels_beside_words")]] /= alone
-    numbers = scored(numbers, "evidence", names, found, spread=numbers.spread * alone)
+    numbers = with_weights(numbers, "evidence", names, found, spread=numbers.spread * alone)
     made = [_trusting(case, alone) for case in made]
     for case in made:
-        case.features["own"] = evidence(case.pool, numbers)
+        case.features["own"] = choice.evidence(case.pool, numbers)
         case.features["odds"] = case.features["own"]
     names = list(numbers.agreement.weights)
-    for _ in range(ROUNDS):
+    for _ in range(choice.ROUNDS):
         rows = rows_of(made, names, partial(heard, numbers=numbers))
-        numbers = scored(numbers, "agreement", names, own_picture(rows))
+        numbers = with_weights(numbers, "agreement", names, own_picture(rows))
         for case in made:
             own = case.features["own"]
             case.features["odds"] = np.where(
@@ -245,7 +231,7 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
             )
     numbers = numbers.model_copy(update={"pin": fitted_pin(made, numbers)})
     odds = made[0].features["odds"]
-    names = list(probability_features(made[0].pool, odds, odds, numbers))
+    names = list(choice.probability_features(made[0].pool, odds, odds, numbers))
     learned = [probability_table(case, numbers, names) for case in made]
     weight = weights_of([case.cell for case, (_, right, _) in zip(made, learned, strict=True) for _ in right])
     found = logistic(
@@ -253,10 +239,10 @@ def fitted(made: Sequence[Case], numbers: Calibration) -> Calibration:
         np.concatenate([right for _, right, _ in learned]).astype(np.float64),
         weight * np.concatenate([part for _, _, part in learned]),
     )
-    return scored(numbers, "chance", names, found)
+    return with_weights(numbers, "chance", names, found)
 
 
-def scored(
+def with_weights(
     numbers: Calibration, part: str, names: Sequence[str], found: Float64Array, **more: float
 ) -> Calibration:
     """The calibration with other weights of a part."""
@@ -265,13 +251,13 @@ def scored(
 
 
 def _compared(pool: Pool) -> tuple[ChannelSimilarity, ChannelSimilarity]:
-    return first_of(pool, WORD_CHANNELS), first_of(pool, PIXELS)
+    return choice.first_of(pool, choice.WORDS), choice.first_of(pool, choice.PIXELS)
 
 
 def _trusting(case: Case, times: float) -> Case:
     """A case whose pixels are trusted so many times as much."""
     channels = {
-        name: one if name in WORD_CHANNELS else replace(one, trust=one.trust * times)
+        name: one if name in choice.WORDS else replace(one, trust=one.trust * times)
         for name, one in case.pool.channels.items()
     }
     return replace(fresh(case), pool=replace(case.pool, channels=channels))
@@ -293,11 +279,11 @@ def fitted_pin(made: Sequence[Case], numbers: Calibration) -> Pin:
             for s in range(len(case.fits))
         ]
         one = Case(case.cell, case.index, case.asked, pool, case.own, flags(pool, ids))
-        seen, fixed = evidence(pool, numbers), {first: pool.column(first, row)}
+        seen, fixed = choice.evidence(pool, numbers), {first: pool.column(first, row)}
         own = np.where(pool.there & ~np.isfinite(seen), 0.0, seen)
-        odds = agreement(pool, own, numbers, likes_of(one), fixed)
+        odds = choice.agreement(pool, own, numbers, likes_of(one), fixed)
         like = partial(pin_odds, pool, [row], SPACES["looks"])
-        told.append((one, fixed, odds, doubt(pool, seen, numbers, fixed), like))
+        told.append((one, fixed, odds, choice.doubt(pool, seen, numbers, fixed), like))
     weight = weights_of([one.cell for one, fixed, *_ in told for _ in range(len(one.own) - len(fixed))])
 
     def fitting(pin: Pin) -> float:
@@ -324,7 +310,7 @@ def heard(case: Case, numbers: Calibration) -> dict[str, Float64Array]:
         own = np.where(np.isfinite(case.features["own"]), case.features["own"], 0.0)
         return dict.fromkeys(numbers.agreement.weights, none) | {"own": own}
     own, odds = case.features["own"], case.features["odds"]
-    return agreement_features(case.pool, own, odds, numbers, likes_of(case))
+    return choice.agreement_features(case.pool, own, odds, numbers, likes_of(case))
 
 
 def likes_of(case: Case) -> dict[str, ExpectedSimilarity]:
@@ -338,7 +324,7 @@ def likes_of(case: Case) -> dict[str, ExpectedSimilarity]:
 
 def agreed(case: Case, numbers: Calibration) -> Float64Array:
     """(S, K) log-odds as the product has them."""
-    return agreement(case.pool, evidence(case.pool, numbers), numbers, likes_of(case))
+    return choice.agreement(case.pool, choice.evidence(case.pool, numbers), numbers, likes_of(case))
 
 
 def chosen_of(case: Case, odds: Float64Array, fixed: Mapping[int, int] | None = None) -> np.ndarray:
@@ -352,7 +338,7 @@ def probability_table(
 ) -> tuple[Float64Array, np.ndarray, Float64Array]:
     """Features of what is shown and of the best candidates, whether they fit, and how much each counts."""
     odds = agreed(case, numbers)
-    features = probability_features(case.pool, evidence(case.pool, numbers), odds, numbers)
+    features = choice.probability_features(case.pool, choice.evidence(case.pool, numbers), odds, numbers)
     table = np.stack([features[name] for name in names], axis=-1)
     shown, best = chosen_of(case, odds), odds.argmax(axis=1)
     cells = [(s, k, 1.0) for s, k in enumerate(shown.tolist()) if k != BLANK]
@@ -368,7 +354,7 @@ def calibrated(made: Sequence[Case], numbers: Calibration) -> dict[str, float]:
     found: dict[str, list[tuple[float, bool]]] = {}
     for case in made:
         odds = agreed(case, numbers)
-        chance = probabilities(case.pool, evidence(case.pool, numbers), odds, numbers)
+        chance = choice.probabilities(case.pool, choice.evidence(case.pool, numbers), odds, numbers)
         for s, column in enumerate(chosen_of(case, odds).tolist()):
             if column != BLANK:
                 found.setdefault(case.cell[0], []).append(
