@@ -100,14 +100,6 @@ def _books_are_drawn_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _nothing_waits_for_the_disk() -> Iterator[None]:
-    """No power fails while tests run; tests of power cuts note what is synced, see `faults.Disk`."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(os, "fsync", lambda handle: os.fstat(handle) and None)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _texts_are_read_in_this_process() -> Iterator[None]:
     """A process for each would be half a second; tests/text/test_worker.py holds that both read the same."""
     from quick_studio import read
