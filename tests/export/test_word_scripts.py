@@ -52,6 +52,27 @@ def test_words_that_stand_out_do_so_in_every_script(make_board, tmp_path):
     assert runs["الصمام"].cs_italic
 
 
+def test_headings_and_lists_are_those_of_word(make_board, tmp_path):
+    board = make_board(["Saw it."])
+    between = (
+        Between(before=1, kind="heading", level=3, text="Needed"),
+        Between(before=1, kind="item", depth=1, text="a saw"),
+        Between(before=1, kind="item", depth=1, number=1, text="Cut."),
+    )
+    board = board.model_copy(update={"story": board.story.model_copy(update={"between": between})})
+    made = saved(board, tmp_path)
+    lines = {line.text: line for line in made.paragraphs}
+    assert lines["Needed"].style.name == "Heading 2"  # a level less: the title has the first
+    numbering = made.part.numbering_part.element
+    marks = []
+    for text in ("a saw", "Cut."):
+        used = lines[text]._p.pPr.numPr.numId.val
+        (look,) = (one.abstractNumId.val for one in numbering.num_lst if one.numId == used)
+        looks = {one.get(qn("w:abstractNumId")): one for one in numbering.findall(qn("w:abstractNum"))}
+        marks.append(value(looks[str(look)].find(qn("w:lvl")), "lvlText"))
+    assert marks == ["•", "%1."]
+
+
 def test_the_head_of_a_table_is_bold_and_repeated(make_board, tmp_path):
     board = make_board(["Sizes"])
     rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("Size", "Eggs"), ("large", "two")))

@@ -1,5 +1,7 @@
 """The words that are compared with pictures, and what each channel hears of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from boards import TableEncoder, space, story_of, unit
@@ -68,6 +70,16 @@ def test_only_channels_of_words_hear_the_title(name, titled):
     held = gallery(np.random.default_rng(0), name)
     pool = pool_of(Index(held), [asked], load(), count=7, barred=np.zeros(7, bool))
     assert pool.channels[name].titled.any() == titled
+
+
+def test_what_the_title_adds_is_a_difference_of_standard_scores():
+    """A title that changes nothing about the words of a step adds nothing to any picture."""
+    asked = EncodedSteps.by(channel(), QueryTexts.of(["A fox ran.", "A boat sailed."], "Night"))
+    asked = replace(asked, titled=asked.whole)
+    held = gallery(np.random.default_rng(0))
+    found = pool_of(Index(held), [asked], load(), count=7, barred=np.zeros(7, bool)).channels["captions"]
+    assert found.z.any()
+    np.testing.assert_allclose(found.titled, 0, atol=1e-6)
 
 
 def test_what_a_channel_does_not_read_it_does_not_encode_and_finds_nothing_for():

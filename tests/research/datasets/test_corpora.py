@@ -118,6 +118,8 @@ def test_sources_stay_whole_on_request(tmp_path):
     assert [pair.seq for pair in data.pairs] == [f"s{n}" for n in range(12)]
     with pytest.raises(ConfigError, match="by_source"):
         open_corpus(config.model_copy(update={"split": "random"}), files=True)
+    with pytest.raises(ConfigError, match="fixed shares"):
+        open_corpus(config.model_copy(update={"val_share": 0.2}), files=True)
     few = [
         {"story_id": str(n), "source": "one", "pages": [{"text": "x", "image": "images/1.jpg"}]}
         for n in range(12)
