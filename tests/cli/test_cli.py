@@ -165,7 +165,7 @@ def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, c
     assert run(["search", "no snow", "--json", *library]) == 0
     assert json.loads(capsys.readouterr().out)[0]["notes"] == [note]
     assert run(["search", *library]) == 2
-    assert "one of the two" in capsys.readouterr().err
+    assert "give either words, or a picture" in capsys.readouterr().err
 
 
 def test_search_finds_a_caption_by_its_own_words(world, capsys):
@@ -353,7 +353,8 @@ def test_the_demonstration_goes_from_drawings_to_pages(
     assert "red pagoda" not in alone
     assert "red pagoda" in (tmp_path / "demo" / "photographs.html").read_text(encoding="utf-8")
     counts = [
-        tuple(map(int, found)) for found in re.findall(r"^(\d+) of (\d+) steps are right", out, re.MULTILINE)
+        tuple(map(int, found))
+        for found in re.findall(r"^(\d+) of (\d+) steps got the picture", out, re.MULTILINE)
     ]
     assert [steps for _, steps in counts] == [7, 6, 8, 9, 9]
     *drawn, by_captions, by_pixels = (right for right, _ in counts)

@@ -233,10 +233,10 @@ def test_a_run_that_left_no_weights_is_told(weighed, tmp_path):
     with pytest.raises(ConfigError, match="shows one run, found 0"):
         run(figure, "complementary-scores", *to)
     write_pair_scores(PairScores(("a",), {"DIVERSITY/text": np.ones(1, np.float32)}, 0), weighed)
-    with pytest.raises(DataError, match="needs both measures"):
+    with pytest.raises(DataError, match="expected both measures"):
         run(figure, "complementary-agreement", "--run", weighed, *to)
     (weighed / "history.jsonl").write_text('{"loss": {"total": 1}}\n')
-    with pytest.raises(DataError, match="logged nothing"):
+    with pytest.raises(DataError, match="logged no statistics"):
         run(figure, "complementary-weights", "--run", weighed, *to)
     (weighed / "history.jsonl").write_text("no")
     with pytest.raises(DataError, match="not the history"):

@@ -274,7 +274,7 @@ def test_status_and_report_of_exported_votes_equal_a_hand_count(folder, tmp_path
     assert limner(capsys, *words, "--format", "html", "--to", tmp_path / "r.html")[1] == ""
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "http" not in page.replace("http-equiv", "")
-    assert "The sample is reproduced by the seed" in page
+    assert "the stored population reproduce the sample" in page
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ def test_what_is_no_axis_is_refused(text, message):
 
 
 def test_a_grid_needs_keys_and_each_once():
-    with pytest.raises(ConfigError, match="nothing to vary"):
+    with pytest.raises(ConfigError, match="no setting to vary"):
         grid([])
     with pytest.raises(ConfigError, match=r"loop\.lr is varied twice"):
         grid([Axis.parse("loop.lr=1"), Axis.parse("a,loop.lr=1:2")])
@@ -99,7 +99,7 @@ def test_wrong_settings_are_refused_before_the_first_training(config, tmp_path):
         run(config, "--over", "loop.lr=1e-3,fast", "--to", tmp_path / "sweep", "--smoke")
     with pytest.raises(ConfigError, match="best"):
         run(config, "--over", "loop.lr=1e-3", "--metric", "best", "--to", tmp_path / "sweep", "--smoke")
-    with pytest.raises(ConfigError, match=r"measure no 'C@3' .* --set loop\.metric=C@3"):
+    with pytest.raises(ConfigError, match=r"not measure 'C@3' .* --set loop\.metric=C@3"):
         run(config, "--over", "loop.lr=1e-3", "--metric", "C@3", "--to", tmp_path / "sweep", "--smoke")
     assert not (tmp_path / "sweep").exists()
 
@@ -124,7 +124,7 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     shown = capsys.readouterr()
     found = json.loads(shown.out)
     assert len(begun) == 5  # two done, one stopped, then the two that were left
-    assert "1/4 loop.lr=1e-9_seed=0: done before" in shown.err
+    assert "1/4 loop.lr=1e-9_seed=0: already done" in shown.err
     assert [(p["settings"]["loop.lr"], p["seed"]) for p in found["points"]] == [
         ("1e-9", 0), ("1e-9", 1), ("3e-3", 0), ("3e-3", 1),
     ]  # fmt: skip
@@ -150,7 +150,7 @@ def test_a_sweep_trains_all_chooses_and_goes_on_after_a_stop(config, tmp_path, c
     ):
         run(*words, "--to", to)
     point.write_text("{}")
-    with pytest.raises(DataError, match="not a finished training"):
+    with pytest.raises(DataError, match="not a finished run of a sweep"):
         run(*words, "--to", to)
 
 

@@ -64,7 +64,7 @@ def test_texts_words_and_pictures_are_queries(tmp_path, run):
     figure("complementary-3", to=tmp_path / "found.html", run=(run,), text=("justice", name), picture=(name,))
     groups = shown(tmp_path / "found.html")
     own_row = "Tiny &amp; small"
-    unknown = f"{own_row}: none of these words was in its training texts"
+    unknown = f"{own_row}: no word of this query is in its vocabulary"
     assert [group[0] for group in groups] == ["Text", unknown, "Text", own_row, "Picture", own_row]
     assert "justice" in groups[0][3]
     assert not any(groups[1][2])  # a word has no picture of its own
@@ -81,7 +81,7 @@ def test_texts_words_and_pictures_are_queries(tmp_path, run):
 def test_the_first_ones_are_shown_when_none_is_named(tmp_path, run):
     figure("complementary-3", to=tmp_path / "found.html", run=(run, run), count=1)
     titles = [group[0] for group in shown(tmp_path / "found.html")]
-    unknown = "Tiny &amp; small: none of these words was in its training texts"
+    unknown = "Tiny &amp; small: no word of this query is in its vocabulary"
     assert titles == ["Text", unknown, unknown] * 2 + [
         *("Text", "Tiny &amp; small", "Tiny &amp; small"),
         *("Picture", "Tiny &amp; small", "Tiny &amp; small"),
@@ -97,7 +97,7 @@ def test_what_cannot_be_shown_is_said(tmp_path, run):
         figure("complementary-3", to=tmp_path / "found.png", run=(run,))
     (tmp_path / "other.toml").write_text(TOML + "[loop]\nseed = 1\n")
     train(tmp_path / "other.toml", to=tmp_path / "other", smoke=True, set_=("data.world_seed=9",))
-    with pytest.raises(DataError, match="a different test part"):
+    with pytest.raises(DataError, match="different test parts"):
         figure("complementary-3", to=tmp_path / "found.html", run=(run, tmp_path / "other"))
 
 

@@ -240,7 +240,7 @@ def test_captions_stand_in_a_table_of_their_own():
     assert found["generated from true pictures chrF"].value == pytest.approx(0.12)
     assert table.rows[0].remark == "2 seeds"
     assert [cell.mark for cell in table.rows[1].cells] == ["†", "†", "", ""]
-    assert "25.0 % of them unknown" in table.notes[0]
+    assert "25.0 % of them outside the vocabulary" in table.notes[0]
     # a seed that did not tell leaves its system out
     assert build("gsda-1", [made[0], other], resamples=20)[-1].name != "gsda-1-captions"
     assert build("vrss-1", made[:1], resamples=20)[-1].name == "vrss-1"
@@ -251,7 +251,7 @@ def test_perplexities_over_other_words_are_not_compared():
     made = [told(sequence_result("GSDA", 1.0), 4.0), told(sequence_result("x", 1.0), 8.0, unknown=0)]
     table = build("gsda-1", made, resamples=200)[-1]
     assert not any(cell.mark for row in table.rows for cell in row.cells)
-    assert "perplexities do not compare" in table.notes[-2]
+    assert "perplexities cannot be compared" in table.notes[-2]
     bare = [told(sequence_result("GSDA", 1.0), 4.0, scores=False)]
     assert not build("gsda-1", bare, resamples=20)[-1].rows[0].cells[2].applies
 

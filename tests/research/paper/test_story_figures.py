@@ -51,7 +51,7 @@ def test_attention_of_test_stories_is_drawn(runs, tmp_path):
 def test_attention_that_is_not_there_is_refused(runs, tmp_path):
     with pytest.raises(ConfigError, match="unknown test story 'none'"):
         figure("vrss-attention", to=tmp_path / "a.svg", run=(runs / "vrss",), text=("none",))
-    with pytest.raises(ConfigError, match="does not attend to the steps"):
+    with pytest.raises(ConfigError, match="has no attention over the steps"):
         figure("vrss-attention", to=tmp_path / "a.svg", run=(runs / "rival",))
     assert not (tmp_path / "a.svg").exists()
 

@@ -62,7 +62,7 @@ def test_every_mark_agrees_with_the_measured_rank(runs, tmp_path):
                 of_story = any(picture.same(top, one.ids[other]) for other in own)
                 due = "right" if picture.same(top, one.ids[row]) else "story" if of_story else "wrong"
                 assert mark == due
-                assert (f"at place {rank:g}" in words) == (mark != "right")
+                assert (f"at rank {rank:g}" in words) == (mark != "right")
                 assert ("✓" in words, "✗" in words) == (mark == "right", mark != "right")
     assert {mark for _, rows in found for _, row in rows for mark, _ in row} <= set(get_args(Mark))
 
@@ -80,7 +80,7 @@ def test_stories_can_be_named(runs, tmp_path):
 
 def test_what_cannot_be_shown_is_refused(runs, tmp_path, drawings_run):
     out = tmp_path / "s.html"
-    with pytest.raises(ConfigError, match="gsda-strips: no run is named"):
+    with pytest.raises(ConfigError, match="gsda-strips: no run given"):
         figure("gsda-strips", to=out)
     with pytest.raises(ConfigError, match="unknown validation story 'none'"):
         figure("gsda-strips", to=out, run=(runs[0],), text=("none",))
@@ -94,6 +94,6 @@ def test_what_cannot_be_shown_is_refused(runs, tmp_path, drawings_run):
     moved.write(bare)
     with pytest.raises(DataError, match="different steps"):
         figure("gsda-strips", to=out, run=(runs[0], bare))
-    with pytest.raises(DataError, match="has no pair"):
+    with pytest.raises(DataError, match="no longer has pair"):
         figure("gsda-strips", to=out, run=(bare,))
     assert not out.exists()

@@ -94,7 +94,7 @@ def test_the_page_shows_both_ends_of_every_measure(tmp_path, run):
     assert found[2][0] == pytest.approx(due.max(), rel=0.01)
     assert found[3][0] == pytest.approx(due.min(), rel=0.01)
     assert page.count("data:image/webp") == 12
-    assert page.count("among images") == 12
+    assert page.count("scores: images") == 12
 
 
 def _config(run):
@@ -111,6 +111,6 @@ def test_what_cannot_be_shown_is_said(tmp_path, run):
     values = {f"DIVERSITY/{side}": np.ones(2, np.float32) for side in ("image", "text")}
     kept = (run / "pair_scores.safetensors").read_bytes()
     write_pair_scores(PairScores(("gone-1", "gone-2"), values, 0), run)
-    with pytest.raises(DataError, match="no pair 'gone-1'"):
+    with pytest.raises(DataError, match="no longer has pair 'gone-1'"):
         figure("complementary-4", to=tmp_path / "pairs.html", run=(run,))
     (run / "pair_scores.safetensors").write_bytes(kept)

@@ -68,7 +68,7 @@ def test_a_study_whose_files_differ_is_served_with_a_remark(tmp_path, pairwise_s
     with serving(folder, "--port", "0") as (process, _):
         told = [process.stderr.readline() for _ in range(2)]
     assert "2 pages and 1 attention checks" in told[0]
-    assert "raters might tell systems apart" in told[1]
+    assert "might tell raters which system" in told[1]
 
 
 NOTICE = ("--contact", "lab@uni.example", "--purpose", "A thesis.", "--retention", "Until 2030, on our disk.")

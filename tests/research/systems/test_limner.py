@@ -256,7 +256,7 @@ def test_words_beside_minilm_go_into_a_file_and_a_library_reads_them(tmp_path, r
 @pytest.mark.slow
 def test_words_beside_both_encoders_have_no_file(tmp_path, rows, monkeypatch):
     learned_words(tmp_path / "run", corpus(rows), monkeypatch)
-    with pytest.raises(ConfigError, match=r"train one with --set model\.reads=minilm"):
+    with pytest.raises(ConfigError, match=r"train a run with --set model\.reads=minilm"):
         export_base(tmp_path / "run", tmp_path / "made.safetensors", ENGLISH)
     assert not (tmp_path / "made.safetensors").exists()
 

@@ -151,7 +151,7 @@ def build(
 
     Example:
         >>> print(limner.tables.build("vrss-1"))
-        **VRSS, Table 1: pictures for the steps of stories (not measured, every step by itself)**
+        **VRSS, Table 1: pictures for the steps of stories (not measured, each step on its own)**
         ...
     """
     if name not in NAMES:

@@ -334,7 +334,7 @@ $("retext").addEventListener("click", () => openText(store));
 $("more").addEventListener("click", () => {
   const act = (id, look) => ({ words: $(id).textContent, look, run: () => $(id).click() });
   toLibrary();
-  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("add-pictures").hidden && act("bring", "plus"), act("to-library", "folder")]);
+  openMenu("Storyboard", $("more"), [act("retext", "text"), act("again", "again"), act("settings", "settings"), !$("add-pictures").hidden && act("add-pictures", "plus"), act("to-library", "folder")]);
 });
 $("help").addEventListener("click", () => openHelp());
 $("title").addEventListener("change", () => store.edit({ kind: "retitle", title: $("title").value.trim() }));

@@ -151,14 +151,14 @@ def test_refusals_are_one_line(saved, tmp_path, capsys):
     with pytest.raises(MissingError, match="does not exist"):
         build_recipes([str(tmp_path / "none")], tmp_path / "set", BOUNDS)
     (tmp_path / "hollow").mkdir()
-    with pytest.raises(DataError, match="no saved page inside"):
+    with pytest.raises(DataError, match="no saved page in it"):
         build_recipes([str(tmp_path / "hollow")], tmp_path / "set", BOUNDS)
     with pytest.raises(DataError, match=r"expected \.html"):
         build_recipes([str(saved / "leeks" / "0.png")], tmp_path / "set", BOUNDS)
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "stories.jsonl").write_text("{}")
-    with pytest.raises(ConfigError, match="was not built here"):
+    with pytest.raises(ConfigError, match="that limner did not build"):
         build_recipes([str(saved)], mine, BOUNDS)
     assert (mine / "stories.jsonl").read_text() == "{}"
     (saved / "leeks.html").write_text("<p>words alone")
