@@ -124,6 +124,7 @@ def test_what_was_typed_is_kept_until_it_is_saved_or_discarded(storyboard):
     field.fill("A blue kite.")
     at = page.url
     page.click(".bar .mark")
+    page.wait_for_selector("#projects:not([aria-busy])")
     page.fill("#text", "Not yet a story.")
     page.get_by_role("link", name="Library", exact=True).click()
     page.wait_for_selector("#grid .cell")
