@@ -101,11 +101,16 @@ def test_a_phone_has_one_button_on_a_picture_and_swaps_by_touch(storyboard) -> N
     assert broken_rules(page) == []
 
 
+LAID_OUT = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+"""The wall of pictures is laid out anew a frame after the window has another width."""
+
+
 def beyond(page) -> dict[int, list[str]]:
     """Controls beyond the edge of a phone, per width of it."""
     found = {}
     for width in (360, 390):
         page.set_viewport_size({"width": width, "height": 844})
+        page.evaluate(LAID_OUT)
         if out := page.evaluate(BEYOND):
             found[width] = out
     return found
