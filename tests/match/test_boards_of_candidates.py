@@ -72,7 +72,8 @@ def test_every_step_shows_the_same_picture(both, show):
         assert any(shown(one))
         chances = [[step.probability for step in board.steps] for board in (one, other)]
         np.testing.assert_allclose(*chances, atol=1e-4)
-        assert one.threshold == pytest.approx(other.threshold, abs=1e-6)
+        # a share of the mean of those probabilities, hence as near
+        assert one.threshold == pytest.approx(other.threshold, abs=4e-5)
 
 
 def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both):
