@@ -54,10 +54,9 @@ def main() -> None:
         text.write_text(text_of(0))
         return
     python, limner, library = [sys.executable], [sys.executable, "-m", "limner"], ["--library", str(home)]
-    if not home.exists():
-        # By other processes: the memory of this one counts for those that it starts.
-        subprocess.run([sys.executable, *sys.argv, "--make"], check=True)
-        subprocess.run([*limner, "index", str(album), *library, "--encoder", "base"], check=True)
+    # By other processes: the memory of this one counts for those that it starts. What is there already stays.
+    subprocess.run([sys.executable, *sys.argv, "--make"], check=True)
+    subprocess.run([*limner, "index", str(album), *library, "--encoder", "base"], check=True)
     commands = {
         "python -c pass": [*python, "-c", "pass"],
         "import limner": [*python, "-c", "import limner"],
