@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -183,6 +184,12 @@ def test_the_direction_of_the_metric_is_kept(tmp_path):
 def test_a_loss_that_is_not_finite_names_step_term_and_samples(tmp_path):
     with pytest.raises(NumericsError, match=r"'total' is nan at epoch 1, step 2 \(samples 5 rows\)"):
         loop(tmp_path, Regression(bad_at=9)).fit()
+
+
+def test_a_validation_that_is_not_finite_names_its_value(tmp_path):
+    endless = Loop(Regression(), CONFIG, tmp_path, validate=lambda _: {"error": math.inf}, maximise=False)
+    with pytest.raises(NumericsError, match="validation error is inf at epoch 0"):
+        endless.fit()
 
 
 def test_other_settings_do_not_resume(tmp_path):

@@ -264,9 +264,11 @@ class Loop:
             figures = dict(self._validate(self._task.model))
         # machines may round differently, but all must make the same decisions
         figures[metric] = processes.broadcast_number(figures[metric], self._device)
+        if not math.isfinite(figures[metric]):
+            raise NumericsError(
+                f"training: validation {metric} is {figures[metric]} at epoch {position.epoch}"
+            )
         value = self._sign * figures[metric]
-        if not math.isfinite(value):
-            raise NumericsError(f"training: validation {metric} is {value} at epoch {position.epoch}")
         lr = self._state.optimiser.param_groups[0]["lr"]
         schedule = self._state.schedule
         if isinstance(schedule, ReduceLROnPlateau):
