@@ -1,9 +1,9 @@
 # From a bare machine (python3, make, git): `make studio` to use it, `make test` to check it.
 PYTHON ?= python3
 BIN := .venv/bin
-# Each worker has one thread: threads that wait for each other on busy cores cost a fifth of the time. Bytecode is
-# kept, also where the environment forbids that: the hundreds of processes that tests start would compile it anew.
-QUIETLY := OMP_NUM_THREADS=1 MALLOC_ARENA_MAX=2 PYTHONDONTWRITEBYTECODE=
+# Bytecode is kept, also where the environment forbids that: the hundreds of processes that tests start would
+# compile it anew.
+KEPT := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help studio demo test lint types quick browser soak mutants docs lock clean
 
@@ -46,17 +46,17 @@ demo: .venv/product
 # Three workers on two cores: one works while others wait for a browser or another process. Each begins with
 # tests that lie together, so that what a module prepares is prepared once, and takes over what others have left.
 test: lint types .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "not soak" -n 3 --dist worksteal -rfEs
+	$(KEPT) $(BIN)/python -m pytest -m "not soak" -n 3 --dist worksteal -rfEs
 
 quick: .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m "not slow and not soak" -n 2
+	$(KEPT) $(BIN)/python -m pytest
 
 browser: .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
+	$(KEPT) $(BIN)/python -m pytest -m slow -n 2 -rs tests/browser tests/export/test_page_browser.py
 
 # pytest ends with 5 where no test is marked so. SOAK holds options of the studio's, such as SOAK="--seconds 300".
 soak: .venv/installed
-	$(QUIETLY) $(BIN)/python -m pytest -m soak -rs || test $$? -eq 5
+	$(KEPT) $(BIN)/python -m pytest -m soak -rs || test $$? -eq 5
 	$(BIN)/python benchmarks/studio_soak.py --to build/soak $(SOAK)
 	$(BIN)/python benchmarks/study_load.py
 
@@ -64,7 +64,7 @@ soak: .venv/installed
 MUTANTS ?= 300
 SEED ?= 0
 mutants: .venv/installed
-	$(QUIETLY) $(BIN)/python benchmarks/mutants.py --mutants $(MUTANTS) --seed $(SEED)
+	$(KEPT) $(BIN)/python benchmarks/mutants.py --mutants $(MUTANTS) --seed $(SEED)
 
 lint: .venv/installed
 	$(BIN)/ruff format --check .

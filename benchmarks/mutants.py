@@ -2,13 +2,14 @@
 
 Makes: docs/promises.md (how many small faults the tests detect)
 
-    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--under store]
+    python benchmarks/mutants.py [--mutants 300] [--seed 0] [--under store] [--coverage FILE]
 
 A file of the package is drawn in proportion to its lines of code, then one place in it: a comparison, a
 condition, a sign, a whole number or a returned value is changed, in a copy of the tree. Tests run until one
-fails: those that name the module, then the others of its folder; the slow ones last. A fault whose tests run
-into the limit of processor time does not count as noticed. At the end the tests that failed run without a
-fault, where none may fail. See docs/promises.md.
+fails: the quick ones that run the function (coverage.py measures once which do), then the slow ones of the
+modules that name the file's, or lie in its folder. A fault whose tests run into the limit of processor time
+does not count as noticed. At the end the tests that failed run without a fault, where none may fail. See
+docs/promises.md.
 """
 
 import ast
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from coverage import CoverageData
 from harness import arguments
 
 COMPARED: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -100,17 +102,50 @@ def tests_of(file: Path, root: Path, texts: dict[Path, str]) -> list[str]:
     return [str(test.relative_to(root)) for *_, test in sorted(found)]
 
 
-def judged(root: Path, tests: Sequence[str], limit_s: int) -> tuple[str, str]:
+def coverage(root: Path, file: Path | None) -> CoverageData:
+    """Which test runs which lines: read from a file, or measured."""
+    if not file:
+        words = ("-n", "auto", "--cov", "--cov-context=test", "--cov-report=")
+        subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=_env(root), check=True)
+    data = CoverageData(str(file or root / ".coverage"))
+    data.read()
+    return data
+
+
+def covering(data: CoverageData, name: str, node: ast.AST, tree: ast.Module) -> list[str]:
+    """The tests that run a node's function, or anything in its file where it is in none.
+
+    What a fixture runs may matter to every test of the module.
+    """
+    line = node.lineno
+    functions = [part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = [part for part in functions if part.lineno <= line <= part.end_lineno]
+    first, last = 1, sys.maxsize
+    if around:
+        inner = max(around, key=lambda part: part.lineno)
+        first, last = inner.body[0].lineno, inner.end_lineno
+    ran = {
+        tuple(context.rsplit("|", 1))
+        for number, contexts in data.contexts_by_lineno(name).items()
+        for context in contexts
+        if first <= number <= last and "|" in context
+    }
+    modules = {test.partition("::")[0] for test, phase in ran if phase != "run"}
+    return sorted(modules | {test for test, _ in ran if test.partition("::")[0] not in modules})
+
+
+def judged(root: Path, quick: Sequence[str], slow: Sequence[str], limit_s: int) -> tuple[str, str]:
     """What pytest says of these tests: "noticed" and by which, "lived" or "limit"."""
-    if not tests:
-        return "lived", ""
     words = ("-x", "-rfE", "-p", "no:randomly", "-p", "no:cacheprovider", "--hypothesis-profile=mutants")
     limited = ("sh", "-c", f'ulimit -t {limit_s}; exec "$@"', "sh")
-    for marks in ("not slow and not soak", "slow"):
+    for marks, tests in (("not slow and not soak", quick), ("slow", slow)):
+        if not tests:
+            continue
+        (root / "tests.txt").write_text("\n".join(tests), "utf-8")
         run = subprocess.Popen(
-            [*limited, sys.executable, "-m", "pytest", *words, "-m", marks, *tests],
+            [*limited, sys.executable, "-m", "pytest", *words, "-m", marks, "@tests.txt"],
             cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"},
+            env=_env(root),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -124,9 +159,13 @@ def judged(root: Path, tests: Sequence[str], limit_s: int) -> tuple[str, str]:
         if run.returncode < 0:
             return "limit", ""
         if run.returncode not in {0, 5}:  # 5: none of these tests has these marks
-            failed = re.search(r"^(?:FAILED|ERROR) (\S+?::\S+)", told, re.MULTILINE)
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+?::.+?)(?: - .*)?$", told, re.MULTILINE)
             return "noticed", failed[1] if failed else ""
     return "lived", ""
+
+
+def _env(root: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(root / "src")}
 
 
 def main() -> int:
@@ -136,6 +175,7 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=0, help="of the draw")
     words.add_argument("--under", default="", help="files of the package that begin so, such as store/")
     words.add_argument("--limit", type=int, default=300, help="seconds of processor time for a fault's tests")
+    words.add_argument("--coverage", type=Path, help="where pytest-cov has measured this tree before")
     asked = words.parse_args()
     draw = random.Random(asked.seed)  # noqa: S311
     counts, noticed_by = Counter[str](), Counter[str]()
@@ -150,19 +190,25 @@ def main() -> int:
             sum(bool(re.match(r"\s*[^\s#]", line)) for line in text.splitlines()) for text in trees.values()
         ]
         texts = {test: test.read_text("utf-8") for test in (root / "tests").rglob("test_*.py")}
+        ran = coverage(root, asked.coverage)
         for file in draw.choices(list(trees), lines, k=asked.mutants):
             tree = ast.parse(trees[file])
             node = draw.choice(places(tree))
             line, before = node.lineno, ast.unparse(node)
+            near = tests_of(file, root, texts)
+            quick = covering(ran, str(file.relative_to(root)), node, tree) or near
+            quick.sort(
+                key=lambda test: near.index(part) if (part := test.partition("::")[0]) in near else len(near)
+            )
             change(node)
             file.write_text(ast.unparse(ast.fix_missing_locations(tree)), "utf-8")
-            found, test = judged(root, tests_of(file, root, texts), asked.limit)
+            found, test = judged(root, quick, near, asked.limit)
             file.write_text(trees[file], "utf-8")
             counts[found] += 1
             noticed_by[test] += 1
             print(f"{found} {file.relative_to(top)}:{line}: {before[:80]!r} {test}", flush=True)
         failed = [test for test in noticed_by if test]
-        if judged(root, failed, asked.limit * len(failed) + 1)[0] != "lived" and failed:
+        if judged(root, failed, failed, asked.limit * len(failed) + 1)[0] != "lived" and failed:
             print("of the tests that failed, some fail without a fault too: mend them first")
             return 1
     share = counts["noticed"] / asked.mutants

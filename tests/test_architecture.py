@@ -4,7 +4,11 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import limner
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(limner.__file__).parent

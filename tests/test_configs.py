@@ -50,6 +50,7 @@ def rows(folder: str, data: str) -> dict[str, str]:
     return {read_config(path, data=data).row: path.stem for path in (CONFIGS / folder).glob("*.toml")}
 
 
+@pytest.mark.slow
 def test_every_row_runs_on_its_data_sets():
     for path, data in RUNS:
         settings = read_config(path, data=data)

@@ -67,6 +67,7 @@ for thread in threads: thread.join()
 """
 
 
+@pytest.mark.slow
 def test_networks_run_though_all_threads_run_them_first_at_the_same_time():
     # each child stands for ever in five of six runs where nothing is done about it
     children = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", _AT_ONCE]) for _ in range(3)]

@@ -16,6 +16,8 @@ from limner.research.cli.train import train
 from limner.research.paper.comparison import by_system
 from limner.research.runs.train import read_config
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "src/limner/encoders/base.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RESULTS = sorted((ROOT / "docs" / "results").glob("*.md"))
@@ -81,14 +83,12 @@ def settings_of(words):
     return read_config(ROOT / given["config"], given.get("set_", ()), given.get("data", ""))
 
 
-@pytest.mark.slow
 def test_every_documented_command_resolves_its_settings(documented):
     assert len(documented) > 100
     rows = {settings_of(words).row for words in documented}
     assert {"CMCA", "COMBINED-VAL", "GSDA", "VRSS", "same document", "base"} <= rows
 
 
-@pytest.mark.slow
 @pytest.mark.soak  # their settings resolve, above; such runs fill the tables of `limner table --smoke`
 def test_a_command_of_every_system_trains_on_drawn_books(documented, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

@@ -154,6 +154,7 @@ def test_a_picture_that_is_gone_is_named_where_a_notebook_shows_the_board(lib):
     assert "/nowhere/gone.png does not exist" in without._repr_html_()
 
 
+@pytest.mark.slow
 def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkeypatch):
     count = drawn(tmp_path / "drawn", 7)
     lib = limner.Library(tmp_path / "lib")
@@ -167,6 +168,7 @@ def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkey
     assert len(lib.search("a picture", k=100)) == count
 
 
+@pytest.mark.slow
 def test_pictures_are_added_by_the_encoders_that_the_library_was_made_with(tmp_path):
     """As the studio does; `limner index` takes the usual ones unless told otherwise."""
     drawn(tmp_path / "drawn", 3)
@@ -200,6 +202,7 @@ def test_who_names_no_library_fills_the_default_one_and_asks_the_one_used_last(t
     assert limner.Library().place == default.place
 
 
+@pytest.mark.slow
 def test_what_was_opened_goes_on_with_what_it_read(tmp_path):
     """The studio answers requests from it while pictures are added."""
     count = drawn(tmp_path / "drawn", 3)
@@ -279,6 +282,7 @@ def test_what_is_wrong_is_one_clear_line(lib, case):
     assert not Path("nowhere").exists()
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_how_far_adding_is(home, tmp_path, monkeypatch):
     shown = []
     display = types.ModuleType("IPython.display")
@@ -291,6 +295,7 @@ def test_a_notebook_shows_how_far_adding_is(home, tmp_path, monkeypatch):
     assert "captions <progress" in shown[-1]
 
 
+@pytest.mark.slow
 def test_data_sets_and_tables_are_at_the_door(tmp_path):
     data = limner.load_dataset("picturebook")
     assert data.pairs
@@ -321,6 +326,7 @@ def run(home):
     return limner.train(CONFIG, data="picturebook", to=home / "runs" / "cmcm", overrides=SMALL, smoke=True)
 
 
+@pytest.mark.slow
 def test_a_run_is_trained_measured_and_asked(run, home, tmp_path, capsys):
     assert run.config.loop.lr == 2e-4
     measured = run.evaluate("test")

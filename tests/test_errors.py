@@ -2,6 +2,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import limner
 from limner import errors
 
@@ -43,6 +45,7 @@ def raised():
                 yield f"{path.relative_to(source)}:{node.lineno}", said
 
 
+@pytest.mark.slow
 def test_messages_name_options_and_settings_as_they_are_typed():
     examples = ("expected key=value", "expected key=value,value")  # of what --set and --over take
     found = [

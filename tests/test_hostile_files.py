@@ -120,6 +120,7 @@ def outcome(folder):
         return str(error), None, None
 
 
+@pytest.mark.slow
 def test_every_file_of_a_library_fails_closed_or_is_made_again(whole_library, hostile, tmp_path):
     pictures, vectors = use(whole_library)
     spoilt = set()

@@ -12,6 +12,8 @@ import pytest
 
 import limner
 
+pytestmark = pytest.mark.slow
+
 SOURCE = Path(limner.__file__).parent
 DOOR = {"library"}
 """The one door to the product, which stands at the top of the package and above its rooms."""
@@ -109,7 +111,6 @@ def test_the_rule_catches_a_wrong_import(tmp_path):
     assert not {"cli", "training"} & ALLOWED["store"]
 
 
-@pytest.mark.slow
 def test_no_modules_import_each_other():
     edges = {}
     for name, path in FILES.items():
@@ -140,7 +141,6 @@ sys.exit(run(["figure", "cmcm-5", "--runs", ".", "--to", "x.pdf"]))
 """
 
 
-@pytest.mark.slow
 def test_training_on_drawn_pictures_loads_neither_encoders_nor_other_systems_and_what_lacks_is_one_line():
     """One process for all: it takes seconds to import torch."""
     done = subprocess.run([sys.executable, "-c", TRAINING], capture_output=True, text=True, check=False)
@@ -220,7 +220,6 @@ def packages(node: ast.AST) -> set[str]:
     return {node.module.partition(".")[0]} if isinstance(node, ast.ImportFrom) and node.module else set()
 
 
-@pytest.mark.slow
 def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
     met = set()
     for name, path in FILES.items():
@@ -233,7 +232,6 @@ def test_a_package_of_research_is_imported_only_where_its_lack_is_said():
     assert met == RESEARCH, "a package of the extra that nothing imports"
 
 
-@pytest.mark.slow
 def test_every_module_of_the_product_loads_without_packages_of_research():
     """For every format that they write; its commands run so in tests/test_without_torch.py."""
     modules = [

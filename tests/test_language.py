@@ -89,6 +89,7 @@ def test_directions():
     assert [direction(code) for code in ("ar", "he", "fa-IR", "en", "ja", "und")] == ["rtl"] * 3 + ["ltr"] * 3
 
 
+@pytest.mark.slow
 def test_the_labels_are_those_of_the_detector():
     detector = LanguageIdentifier.from_model_file(MODEL_FILE)
     assert set(language._LABELS.split()) == set(detector.labels)

@@ -187,6 +187,7 @@ def test_a_picture_in_two_parts_stays_with_the_later_part(suite, made):
     assert not (pictures["fit"] | pictures["choose"]) & pictures["report"]
 
 
+@pytest.mark.slow
 def test_words_are_shown_hidden_or_shown_for_a_third(suite, made):
     present = {}
     for words in ("shown", "hidden", "third"):
@@ -362,6 +363,7 @@ def test_calibration_error_by_hand(suite, outcome):
     assert shown.error == pytest.approx((1 * 0.75 + 3 * high) / 4)
 
 
+@pytest.mark.slow
 def test_true_chances_show_an_error_too_where_steps_are_few(suite, outcome):
     rng = np.random.default_rng(0)
     found = []

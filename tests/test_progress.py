@@ -30,6 +30,7 @@ def test_ten_seconds_pass_between_lines():
     assert progress.LINE_S == 10.0
 
 
+@pytest.mark.slow
 def test_indexing_says_how_far_the_present_part_is(soon, capsys):
     with IndexProgress() as bar:
         bar.stage("pictures", None)

@@ -5,6 +5,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 HOME = Path(__file__).parents[1]
 PROMISE = re.compile(r"\|(?P<words>[^|]+)\|(?P<tests>[^|]+)\|")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
@@ -28,6 +30,7 @@ def functions(file: str) -> set[str]:
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
+@pytest.mark.slow
 def test_each_promise_has_its_test() -> None:
     promises = rows()
     assert promises

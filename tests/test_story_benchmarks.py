@@ -67,6 +67,7 @@ def test_two_calls_are_compared_page_by_page(benchmark, capsys):
         benchmark.compare({"pin": first}, {"pin": other})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["training_steps"], indirect=True)
 def test_made_up_stories_go_the_real_way(benchmark, tmp_path, monkeypatch):
     sizes = "--stories 9 --steps 1 --batch 4 --words 6 --vocabulary 60 --width 6 --keys 5"
@@ -151,6 +152,7 @@ def test_a_pin_without_text_ranks_by_the_pictures_alone(benchmark):
     assert walks[0][1][0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("benchmark", ["story_contrasts"], indirect=True)
 def test_stories_of_one_picture_are_compared_by_the_ranks_of_the_whole_gallery(
     benchmark, tmp_path, monkeypatch, capsys

@@ -120,6 +120,7 @@ def test_what_needs_torch_says_so_in_one_line(limner, library, home):
     assert not Path(home / "other" / "pictures.lance").exists()
 
 
+@pytest.mark.slow
 def test_a_command_of_research_names_its_extra():
     code = (
         "import sys; sys.modules['torch'] = None; from limner.cli.main import run;"

@@ -17,6 +17,8 @@ from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
 from limner.research.worlds.demo import DemoCollection
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory):
@@ -42,7 +44,6 @@ def test_the_reference_is_fresh(request, pages):
     assert path.read_text(encoding="utf-8").rstrip() == pages.rstrip(), "run 'make docs'"
 
 
-@pytest.mark.slow
 def test_every_command_has_an_example(pages):
     commands = pages.split("\n## limner ")[1:]
     assert len(commands) > 6
@@ -73,7 +74,6 @@ def test_what_is_wrong_is_one_line(words, status, part, *, capsys, tmp_path, mon
     assert part in err
 
 
-@pytest.mark.slow
 def test_help_and_version_leave_with_success(capsys):
     for words in (["--help"], ["illustrate", "--help"], ["--version"]):
         with pytest.raises(SystemExit) as left:
@@ -147,7 +147,6 @@ def test_search_prints_chances_and_keeps_the_numbers_by_name(world, capsys):
         assert line[1:] == [chance_in_words(row["probability"]), row["path"], row["caption"]]
 
 
-@pytest.mark.slow
 def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, capsys):
     picture = next((world / "book").rglob("*.png"))
     with Image.open(picture) as image:
@@ -221,7 +220,6 @@ def test_illustrate_pins_bans_and_leaves_blank(world, tmp_path):
     assert not any(path.endswith(banned) for path in paths)
 
 
-@pytest.mark.slow
 def test_pictures_of_the_text_are_kept_inside_and_outside_the_library(world, tmp_path, capsys):
     pages = told(world)["pages"]
     outside = tmp_path / "mine.png"
@@ -281,7 +279,6 @@ def test_files_outside_the_texts_folder_are_shown_only_if_that_is_allowed(world,
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["html", "md", "pptx", "pdf"])
 def test_every_format_is_written_and_not_overwritten_unasked(world, tmp_path, suffix, capsys):
     text = tmp_path / "tale.txt"
@@ -330,7 +327,6 @@ def test_evaluate_measures_a_book_it_can_read(world, capsys):
     assert captions["metrics"]["R@5"]["value"] > random["metrics"]["R@5"]["value"]
 
 
-@pytest.mark.slow
 def test_the_demonstration_goes_from_drawings_to_pages(
     demonstration, drawings_are_encoded_once, tmp_path, capsys, monkeypatch
 ):
@@ -409,7 +405,6 @@ def test_pins_and_bans_of_a_settings_file_are_written_as_on_the_command_line(wor
     assert "steps count from 1" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_linked_folders_are_entered_only_when_asked(world, tmp_path, capsys):
     shutil.copytree(world / "book" / "images", tmp_path / "kept")
     (tmp_path / "pictures").mkdir()
@@ -441,7 +436,6 @@ def test_what_the_machine_refuses_is_one_line(world, tmp_path, capsys):
         run(words, debug=True)
 
 
-@pytest.mark.slow
 def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, capsys):
     images = sorted((world / "book" / "images").iterdir())[:2]
     (tmp_path / "pictures").mkdir()

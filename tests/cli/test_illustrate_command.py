@@ -89,6 +89,7 @@ def test_a_name_without_a_suffix_gets_that_of_the_format(lib, typed, tmp_path):
     assert (tmp_path / "page.json").is_file()
 
 
+@pytest.mark.slow
 def test_several_texts_and_one_that_fails(lib, typed, tmp_path, capsys):
     for name in ("a", "c"):
         (tmp_path / f"{name}.md").write_text(TEXT)
@@ -184,6 +185,7 @@ def test_reasons_stand_in_the_file_where_they_are_asked_for(lib, typed, tmp_path
     assert "Probability that " in (tmp_path / "told.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("whole")
 def test_layout_and_page_size_shape_the_file(lib, typed, tmp_path):
     assert typed(lib, "a.md", "-o", "a.html", "--layout", "recipe") == 0
@@ -234,6 +236,7 @@ def different(tmp_path_factory):
     return str(root / "lib")
 
 
+@pytest.mark.slow
 def test_how_readily_pictures_are_shown(different, typed, tmp_path, capsys):
     """From one position to the next no picture goes; the number stated is the number applied."""
     (tmp_path / "a.md").write_text("# Odd\n\nA red field.\n\nThe parliament debates a tax on shipping.\n")
@@ -276,6 +279,7 @@ def test_where_little_fits_it_says_what_would_help(lib, typed, tmp_path, capsys)
     assert "What would help" not in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_model_reads_the_steps_beside_their_own_words(different, typed, tmp_path, capsys):
     """What it says finds the picture, and is nowhere to be seen; the text goes to that endpoint alone."""
     (tmp_path / "a.md").write_text("# Finn\n\nFinn came home.\n\nHe slept.\n")
@@ -304,6 +308,7 @@ def test_a_storyboard_read_as_a_text_says_what_it_leaves_behind(lib, typed, tmp_
     assert "its 2 pins" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_notes_say_what_was_found(lib, typed, tmp_path, capsys):
     front = "---\ntags: [a]\n---\n"
     (tmp_path / "a.md").write_text(f"{front}{TEXT}\n![](nosuch.jpg)\n\n- more\n")

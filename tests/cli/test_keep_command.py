@@ -72,6 +72,7 @@ def test_every_step_stays_without_being_told_again(home, lib, capsys):
     assert [one["origin"] for one in second["steps"]] == [one["origin"] for one in first["steps"]]
 
 
+@pytest.mark.slow
 def test_what_is_named_pinned_banned_or_reworded_is_chosen_anew(home, lib, capsys):
     shown(home, lib, "first.json", *PINNED)
     keep = ("--keep", "first.json")
@@ -86,6 +87,7 @@ def test_what_is_named_pinned_banned_or_reworded_is_chosen_anew(home, lib, capsy
     assert shown(home, lib, "b.json", *keep) == ["green hill", *ODD[1:]]
 
 
+@pytest.mark.slow
 def test_a_blank_that_nobody_asked_for_stays_blank(home, lib):
     words = ("--min-probability", "0.99", "--ban", "green hill.png")
     assert shown(home, lib, "first.json", *words)[2] is None
@@ -103,6 +105,7 @@ def test_steps_are_found_where_they_are_now(home, lib):
     assert moved == ["blue lake", None, "red boat at sea", "old clock"]
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_pinned_elsewhere_is_not_shown_twice(home, lib):
     shown(home, lib, "first.json", *PINNED)
     words = ("--keep", "first.json", "--pin", "1=blue lake.png")
@@ -117,6 +120,7 @@ def test_a_picture_that_is_pinned_elsewhere_is_not_shown_twice(home, lib):
     ]
 
 
+@pytest.mark.slow
 def test_a_picture_that_is_gone_frees_its_step_and_is_said(home, lib, tmp_path, capsys):
     other = tmp_path / "other"
     other.mkdir()
@@ -151,6 +155,7 @@ def test_crops_and_further_pictures_stay_with_the_step(home, lib):
     assert library.illustrate("a.md", keep=edited, bans=["red boat at sea.png"]).steps[0].more == ()
 
 
+@pytest.mark.slow
 def test_a_picture_of_the_text_itself_stays_and_a_new_one_counts_as_a_change(home, lib):
     noise_picture(77).save(home / "own.png")
     write(home, WORDS[0], "A blue lake. ![](own.png)", *WORDS[2:])

@@ -7,6 +7,8 @@ from fakes import noise_picture
 
 from limner.cli.main import run
 
+pytestmark = pytest.mark.slow
+
 TEXT = "# Three colours\n\nA red field.\n\nA blue lake.\n"
 
 

@@ -91,6 +91,7 @@ def test_illustrate_works_and_says_so_once(library, tmp_path, capsys):
     assert contents(library) == before
 
 
+@pytest.mark.slow
 def test_the_studio_works_says_so_once_and_keeps_projects_elsewhere(library, tmp_path, monkeypatch, capsys):
     before = contents(library)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))

@@ -260,6 +260,7 @@ def test_other_folders_are_refused(tmp_path, capsys):
     shutil.rmtree(tmp_path)
 
 
+@pytest.mark.slow
 def test_every_file_of_a_library_is_named_or_said_to_be_not_covered(library):
     brought = library / "pictures" / "batch"
     brought.mkdir(parents=True)
@@ -280,6 +281,7 @@ def test_every_file_of_a_trained_run_is_named_or_said_to_be_not_covered(drawings
     assert unnamed(folder) == []
 
 
+@pytest.mark.slow
 def test_twenty_of_twenty_damaged_models_are_named(drawings_run, tmp_path, capsys):
     folder = shutil.copytree(drawings_run, tmp_path / "run")
     sound = (folder / "model.safetensors").read_bytes()

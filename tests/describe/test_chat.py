@@ -98,6 +98,7 @@ def drip_head(handler, asked):
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [drip, drip_head], ids=["body", "head"])
 def test_a_dripping_answer_ends_in_time(server, answer):
     server.answer = answer
@@ -107,6 +108,7 @@ def test_a_dripping_answer_ends_in_time(server, answer):
     assert time.monotonic() - begun < 2
 
 
+@pytest.mark.slow
 def test_silence_ends_in_time_and_three_times_in_a_row_is_enough(server):
     server.answer = lambda handler, asked: server.ended.wait(5)
     chat = Chat(server.endpoint, "seer", timeout_s=0.1)

@@ -23,6 +23,7 @@ def library(tmp_path, capsys):
     return str(tmp_path / "lib")
 
 
+@pytest.mark.slow
 def test_a_described_picture_is_found_by_search_until_that_is_removed(library, server, capsys, monkeypatch):
     monkeypatch.setenv(KEY_VARIABLE, KEY)
     server.answer = says(ZEBRA, BOAT)

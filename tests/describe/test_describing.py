@@ -28,6 +28,8 @@ from limner.store.words import (
 )
 from limner.store.write import sentences_of
 
+pytestmark = pytest.mark.slow
+
 SENTENCE, KEYWORDS = "A goat stands on a red roof.", "goat, roof, red sky"
 BY_MODEL = [(SENTENCE, "model"), (KEYWORDS, "model")]
 GOAT = ModelWords(model="seer", sentence="A goat.")

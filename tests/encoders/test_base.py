@@ -27,6 +27,8 @@ from limner.encoders.base_network import (
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, MissingError, NumericsError
 
+pytestmark = pytest.mark.slow
+
 CARD = BaseCard(name="drawn", command="none", data=("nothing",), terms="any", figures={"R@1": 0.5})
 SHAPE = {"width": 12, "looks": 8, "hidden": 6}
 

@@ -14,6 +14,8 @@ from limner.encoders.catalogue import SHIPPED, text_encoder
 from limner.encoders.weight_files import WeightFile
 from limner.errors import ConfigError, DataError, MissingError, ShapeError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def eyes():
@@ -132,7 +134,6 @@ def test_torch_is_asked_for_where_it_is_wanted_alone(monkeypatch, pictures):
 
 
 @pytest.mark.shared
-@pytest.mark.slow
 def test_captions_find_their_photographs_without_words(shared_data, eyes, minilm):
     """A hundred validation photographs among each other; chance would be a median rank of 50."""
     import json

@@ -38,6 +38,7 @@ def saved(tmp_path, classes):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_classifier_of_imagenet_answers_words(tmp_path):
     encoder = catalogue.image_encoder("resnet18", weights=saved(tmp_path, 1000), sentences=Words())
     assert encoder.spaces == {"visual": 512, "labels": 8}
@@ -67,6 +68,7 @@ def test_the_file_of_the_food_resnet_is_the_users(tmp_path, monkeypatch):
         catalogue.weight_file("vgg1")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_a_training_script_gives_an_encoder(tmp_path):
     saved(tmp_path, 11)
     path = tmp_path / "resnet18-0000.pth"
@@ -103,6 +105,7 @@ def test_unknown_names():
         downloads.fetch_weights("colour")
 
 
+@pytest.mark.slow
 def test_what_is_available_is_listed(tmp_path, monkeypatch):
     monkeypatch.setenv("LIMNER_WEIGHTS", str(saved(tmp_path, 3)))
     rows = {row.name: row for row in downloads.available()}

@@ -21,7 +21,10 @@ from limner.encoders.weight_files import WeightFile
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, ShapeError
 from tiny_clip import NAME
 
-pytestmark = pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'"),
+]
 
 HARD = [
     *("a goat on a boat", "The kettle boils.", "don’t STOP’s it’ll THEY'RE 'tis", "naïve café ﬁne"),

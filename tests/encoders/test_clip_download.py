@@ -19,7 +19,10 @@ from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.files import sha256_of
 from tiny_clip import publish
 
-pytestmark = pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(find_spec("open_clip") is None, reason="needs the extra 'clip'"),
+]
 USUAL = PUBLISHED[0]
 
 
@@ -262,7 +265,6 @@ def pictures(tmp_path):
     return folder
 
 
-@pytest.mark.slow
 def test_once_fetched_it_takes_the_place_of_base_in_new_libraries(server, tmp_path, pictures, capsys):
     before, after = ["--library", str(tmp_path / "before")], ["--library", str(tmp_path / "after")]
     assert run(["index", str(pictures), *before]) == 0
@@ -289,7 +291,6 @@ def test_once_fetched_it_takes_the_place_of_base_in_new_libraries(server, tmp_pa
     assert "run 'limner models get clip:ViT-B-32-quickgelu'" in capsys.readouterr().err
 
 
-@pytest.mark.slow
 def test_every_command_takes_a_folder_that_lies_nowhere_in_particular(tiny_clip, tmp_path, pictures, capsys):
     weights = ["--weights", f"{tiny_clip.name}={tiny_clip.folder}"]
     lib = ["--library", str(tmp_path / "lib")]
@@ -307,7 +308,6 @@ def test_every_command_takes_a_folder_that_lies_nowhere_in_particular(tiny_clip,
     assert set(opened.add(pictures).encoded.values()) == {0}  # nothing is made anew
 
 
-@pytest.mark.slow
 def test_pictures_with_and_without_words_are_chosen_by_both(tiny_clip, tmp_path, pictures, monkeypatch):
     """CLIP stands where base stood: beside captions, and alone where a picture has none."""
     monkeypatch.setenv("LIMNER_WEIGHTS", str(tiny_clip.folder))

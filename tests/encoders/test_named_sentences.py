@@ -40,6 +40,7 @@ def model(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_vectors_are_those_of_the_model(model):
     encoder = sentence_encoder(f"sentences:{model}")
     rows = encoder.encode_text(["mbwa anakimbia", "Mbwa", "paka amelala"])

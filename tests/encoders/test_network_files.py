@@ -29,6 +29,7 @@ def cosines(file, found, due):
     return [float((a * b).sum(axis=1).min()) for a, b in parts]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_network_makes_what_torch_makes(name):
     file = shipped_file(name)

@@ -82,6 +82,7 @@ def test_pooled_features_are_the_vectors_before_they_get_unit_length(state, pict
     assert transform_of("float32") == "squash 224 float32"
 
 
+@pytest.mark.slow
 def test_a_grid_has_every_place_of_the_last_map(pictures):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
@@ -94,6 +95,7 @@ def test_a_grid_has_every_place_of_the_last_map(pictures):
         one.grid(pictures[:, :100])
 
 
+@pytest.mark.slow
 def test_both_formats_and_half_precision_files_load(state, pictures, tmp_path):
     save_file(state, tmp_path / "a.safetensors")
     torch.save(state, tmp_path / "a.pth")
@@ -169,6 +171,7 @@ def test_a_row_depends_on_its_picture_alone(state, pictures):
     np.testing.assert_array_equal(exact.encode_pixels(pictures).spaces["visual"], together.spaces["visual"])
 
 
+@pytest.mark.slow
 def test_fingerprint_follows_every_setting(state):
     options = (
         {},

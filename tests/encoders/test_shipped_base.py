@@ -30,6 +30,7 @@ SHIPPED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_file_is_the_one_that_was_measured(name):
     file = shipped_file(name)

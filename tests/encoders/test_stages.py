@@ -49,6 +49,7 @@ def test_one_place_deviates_by_nothing():
     assert (found[:, -512:] == 0).all()  # the last map is 1 × 1
 
 
+@pytest.mark.slow
 def test_a_transformer_has_no_stages():
     with pytest.raises(ConfigError, match="vit_b_16 has no maps of features"):
         stages(models.get_model("vit_b_16", weights=None, image_size=32), "vit_b_16")

@@ -44,6 +44,7 @@ def test_what_is_no_run_is_named():
         trained.trained_runs(5, None, "cpu")
 
 
+@pytest.mark.slow
 def test_who_illustrates_imports_nothing_of_research():
     code = (
         "import sys; import limner.library, limner.match.illustrator, limner.studio.app;"

@@ -89,6 +89,7 @@ def test_wrong_vocabularies_are_refused():
         Vocabulary.from_json(b"cposix\nsystem\n(S'echo bad'\ntR.")
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_release_vocabulary_of_clue(shared_data):
     train = [pair.text for pair in clue.read_clue(Source(shared_data / "clue")).split("train")]

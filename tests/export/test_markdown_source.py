@@ -100,6 +100,7 @@ def check_only_added(source: str, made: str) -> None:
     assert all(line in rest for line in lines_of(source) if line)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(DOCUMENTS, st.sampled_from([None, "paragraph", "heading"]), st.integers(1, 2), st.booleans())
 def test_any_document_comes_out_with_additions_only(document, by, count, captioned):

@@ -189,6 +189,7 @@ def test_hostile_words_stay_words(make_board, pictures, tmp_path: Path, words: s
     assert text.count("<script") == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(text=st.text(min_size=1, max_size=80), title=st.text(max_size=30))
 @example(text="0", title="\n")

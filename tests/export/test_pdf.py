@@ -142,6 +142,7 @@ def test_long_text_goes_on_and_is_whole(make_board, tmp_path: Path) -> None:
     assert [word for word in shown if word.startswith("word")][: len(words)] == words
 
 
+@pytest.mark.slow
 @settings(max_examples=8, deadline=None)
 @given(text=st.text(min_size=1, max_size=60), title=st.text(max_size=20))
 def test_odd_texts_are_set_or_reported(make_board, tmp_path_factory, text: str, title: str) -> None:
@@ -198,6 +199,7 @@ print(export(load(Path(sys.argv[1])), Path(sys.argv[2])).warnings)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere fonts of a person lie in other folders")
 def test_fonts_of_the_system_draw_what_ours_do_not(make_board, tmp_path: Path) -> None:
     stored = write(make_board([f"x {ONLY_IN_SYMBOLS}"]), tmp_path / "board.json").path

@@ -155,6 +155,7 @@ def test_boxes_stay_on_the_slide_and_apart(aspect: float, rtl: bool) -> None:
     assert apart
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(text=st.text(min_size=1, max_size=80), title=st.text(max_size=20))
 def test_odd_texts_come_through(make_board, tmp_path_factory, text: str, title: str) -> None:

@@ -13,6 +13,8 @@ from small_disk import run_on_small_disk
 from limner.errors import ConfigError
 from limner.export import SUFFIXES, export, made_at
 
+pytestmark = pytest.mark.slow
+
 EXPORTS_TWICE = """
 import sys
 from pathlib import Path

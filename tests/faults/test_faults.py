@@ -15,6 +15,8 @@ import pytest
 
 from faults import watching
 
+pytestmark = pytest.mark.slow
+
 every_job = pytest.mark.parametrize(
     "job", ["index", "illustrate", "train", "study create", "edit", "vote"], indirect=True
 )
@@ -83,7 +85,6 @@ def moments(request, undisturbed):
 
 
 @every_job
-@pytest.mark.slow
 def test_a_write_that_fails_is_one_line_and_loses_nothing(job, place, undisturbed, moments):
     calls, due = undisturbed
     for moment, number in moments(lambda kind: kind not in REMOVALS, NUMBERS):

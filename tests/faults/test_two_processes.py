@@ -15,6 +15,8 @@ from limner.studio import engine
 from limner.studio.app import create_app
 from limner.studio.routes import Studio
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--no-captions",)
 
 
@@ -75,7 +77,6 @@ def test_of_two_indexes_started_at_once_one_is_told_to_wait_and_nothing_is_lost(
         assert content(PictureStore.open(library)) == due
 
 
-@pytest.mark.slow
 def test_a_running_studio_goes_on_beside_an_index_and_sees_its_pictures(tmp_path, two, folders, monkeypatch):
     library = tmp_path / "lib"
     indexed(library, folders[0])

@@ -34,6 +34,7 @@ problems = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(problem=problems, data=st.data())
 def test_no_board_is_better(problem, data):

@@ -11,6 +11,8 @@ from limner.match.illustrate import BoardOptions, query_texts
 from limner.records import fit_of
 from limner.store.vectors import Gallery
 
+pytestmark = pytest.mark.slow
+
 SEEDS = st.integers(0, 2**32 - 1)
 CALIBRATIONS = {"shipped": load(), "by hand": numbers()}
 CALIBRATIONS["words apart"] = numbers(

@@ -135,6 +135,7 @@ LINES = st.dictionaries(NAMES, ANYTHING).map(json.dumps) | st.text(max_size=30)
 together = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.slow
 @given(st.lists(LINES, max_size=5).map(lambda lines: "\n".join(lines).encode("utf-8", "replace")))
 @together
 def test_any_lines_are_rows_or_named(tmp_path, content):

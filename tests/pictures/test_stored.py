@@ -14,6 +14,8 @@ from limner.pictures.thumbnails import locate, shrink
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 
+pytestmark = pytest.mark.slow
+
 
 def encoded(number):
     out = io.BytesIO()

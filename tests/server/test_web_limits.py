@@ -13,6 +13,8 @@ import uvicorn
 from limner.server.limits import LimitedConfig, Limits, RepeatFilter
 from limner.server.serving import bind
 
+pytestmark = pytest.mark.slow
+
 LARGE = 64 * 2**20
 
 

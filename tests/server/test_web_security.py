@@ -148,6 +148,7 @@ def test_our_own_pages_and_programs_may_write(headers):
     assert client().post("/", headers=headers, content=b"abc").json() == {"size": 3}
 
 
+@pytest.mark.slow
 def test_without_the_token_nothing_is_served():
     for method in ("GET", "POST"):
         refused(client(token=TOKEN).request(method, "/deep/page"), 401, "token")

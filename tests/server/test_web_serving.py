@@ -13,6 +13,8 @@ import pytest
 from limner.errors import ConfigError
 from limner.server.serving import bind, serve
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def free():

@@ -19,6 +19,8 @@ from limner.store.library import PictureStore
 from limner.store.search import EncodedChannel, Evidence, Index, SimilarityQuery
 from limner.store.store import PICTURES, PICTURES_SCHEMA, vectors_name
 
+pytestmark = pytest.mark.slow
+
 COUNT, STEPS, K = 5_000, 6, 40
 SPACES = {"base": (64, 1), "captions": (48, 2), "looks": (32, 1)}
 WIDE = {"base": (128, 1), "captions": (128, 2), "looks": (128, 1)}
@@ -222,7 +224,6 @@ def test_below_the_size_nothing_is_built_and_stopping_keeps_what_was(quickly, tm
     assert ApproximateIndex.usable(library, ["base", "looks"])
 
 
-@pytest.mark.slow
 def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(quickly, tmp_path):
     library = vector_library(tmp_path / "lib", 3_000, {"base": (64, 1)})
     library.save(approximate_from=0)

@@ -67,6 +67,7 @@ def rot(path, number, bit):
 ENDINGS = (".vectors", ".arrow")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_a_flipped_bit_changes_no_answer_and_is_mended(library, ending):
     due = everything(library)
@@ -291,6 +292,7 @@ def dying(patch, at):
         patch.setattr(Path, name, of(getattr(Path, name)))
 
 
+@pytest.mark.slow
 def test_a_kill_while_files_are_made_leaves_what_the_next_process_completes(library, tmp_path):
     killed = 0
     for at in (1, 3, 4, 5, 6, 7, 9, 12):

@@ -179,6 +179,7 @@ def test_an_index_that_is_ended_leaves_no_folder_of_its_cluster(number, starting
     assert not own()
 
 
+@pytest.mark.slow
 def test_a_signal_to_end_is_an_exception_until_the_work_is_done():
     run = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["143", "before", "129", "before"]

@@ -148,6 +148,7 @@ def test_vectors_of_an_unknown_encoder_are_not_taken_over(own, pictures):
     assert images.encoded >= 3
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_folder_is_the_library(own, tmp_path):
     shutil.copytree(own, tmp_path / "copy")
     shutil.rmtree(own)

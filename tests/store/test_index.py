@@ -85,6 +85,7 @@ def test_equals_a_scan_of_everything(count, k, block):
     assert hits.evidence == pytest.approx(due, abs=1e-4 if width == count else 0.02)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 10**6), count=st.integers(1, 300), k=st.integers(1, 40), block=st.integers(1, 400))
 @settings(deadline=None, max_examples=25)
 def test_nothing_is_lost_whatever_the_blocks(seed, count, k, block):
@@ -133,6 +134,7 @@ def test_the_best_is_found_where_rows_nearly_tie(beside, block):
     assert search(gallery, channels, 1, block_rows=block).rows.tolist() == [[2]]
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10**6),
     count=st.integers(1, 400),

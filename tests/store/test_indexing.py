@@ -64,6 +64,7 @@ def test_a_first_run_and_an_idle_one(pictures, library):
     assert {name: library.store.version(name) for name in library.store.names()} == versions
 
 
+@pytest.mark.slow
 def test_rates_are_those_of_the_whole_run(pictures, library):
     """Encoding captions comes after reading pictures, and counts."""
 
@@ -121,6 +122,7 @@ def test_only_changed_files_are_read(pictures, library):
     assert len(library) == 6
 
 
+@pytest.mark.slow
 def test_deleted_files_are_marked_and_come_back_without_encoding(pictures, library, tmp_path):
     encoder = FakeImages()
     run(pictures, library, encoder)
@@ -152,6 +154,7 @@ def test_a_moved_picture_is_not_encoded_again(pictures, library):
     assert [caption.text for caption in picture.captions] == ["red barn"]
 
 
+@pytest.mark.slow
 def test_exact_duplicates_are_one_picture(pictures, library):
     encoder = FakeImages()
     shutil.copy(pictures / "p0.png", pictures / "white-goat-roof.png")
@@ -229,6 +232,7 @@ def _bits(one, other):
     return (phash(one) ^ phash(other)).bit_count()
 
 
+@pytest.mark.slow
 def test_a_sidecar_is_noticed_though_the_picture_is_the_same(pictures, library):
     images, texts = FakeImages(), FakeTexts()
     run(pictures, library, images, texts)
@@ -257,6 +261,7 @@ def test_a_changed_row_of_a_table_is_noticed(pictures, library):
     assert ([one.text for one in picture.captions], picture.credit) == (["a hen"], "Ada")
 
 
+@pytest.mark.slow
 def test_captions_in_the_folder_are_read_and_a_table_that_is_named_wins(pictures, library):
     folder = pictures / "captions.jsonl"
     folder.write_text(
@@ -285,6 +290,7 @@ def test_several_captions_are_one_mean_vector(pictures, library):
     assert np.allclose(gallery.space("captions").matrix[0], due / np.linalg.norm(due), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_captions_can_be_hidden(pictures, library):
     noise_picture(50).save(pictures / "white-goat.png")
     (pictures / "white-goat.txt").write_text("a sidecar")
@@ -326,6 +332,7 @@ def test_another_text_encoder_reads_no_picture(pictures, library, monkeypatch):
     assert report.captions_encoded == 1
 
 
+@pytest.mark.slow
 def test_two_folders_are_told_apart(pictures, library, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
@@ -341,6 +348,7 @@ def test_two_folders_are_told_apart(pictures, library, tmp_path):
     assert library.summary().sources == (str(pictures), str(other))
 
 
+@pytest.mark.slow
 def test_a_folder_does_not_speak_for_one_whose_name_begins_with_its_own(pictures, library):
     other = pictures.with_name(f"{pictures.name}2")
     other.mkdir()
@@ -369,6 +377,7 @@ def test_a_folder_that_cannot_be_listed_speaks_for_itself_alone(pictures, librar
     assert counts(run(pictures, library)) == {"deleted": 1, "unchanged": 6}
 
 
+@pytest.mark.slow
 def test_a_missing_vector_elsewhere_is_reported(pictures, library, tmp_path):
     run(pictures, library)
     other = tmp_path / "other"

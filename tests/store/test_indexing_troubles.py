@@ -20,6 +20,8 @@ from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def pictures(tmp_path):

@@ -14,6 +14,8 @@ from limner.pictures import videos
 from limner.store.ingest import index
 from limner.store.library import PictureStore
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path):

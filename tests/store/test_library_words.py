@@ -62,6 +62,7 @@ def test_what_is_written_counts_and_is_encoded_alone(library, pictures):
     assert (report.captions_encoded, again.encoded) == (0, [])
 
 
+@pytest.mark.slow
 def test_it_outlives_indexing_other_words_and_another_path(library, pictures):
     picture = library.find("p0.png").id
     write_words(library, picture, Described(captions=("a hen",)), sentences_of(FakeTexts(), None))

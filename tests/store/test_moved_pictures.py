@@ -11,6 +11,8 @@ from limner.store.ingest import index
 from limner.store.library import PictureStore
 from limner.store.words import Described, write_words
 
+pytestmark = pytest.mark.slow
+
 
 def fill(folder, numbers):
     folder.mkdir(parents=True, exist_ok=True)

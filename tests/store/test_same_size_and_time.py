@@ -77,6 +77,7 @@ def test_copies_on_another_disk_are_read_and_not_encoded(pictures, library, monk
     assert counts(run(pictures, library)) == {"unchanged": 4}
 
 
+@pytest.mark.slow
 def test_words_beside_a_copy_are_read_with_it(pictures, library):
     (pictures / "p0.txt").write_text("A goat in the snow.")
     assert counts(run(pictures, library)) == {"changed": 1, "unchanged": 3}

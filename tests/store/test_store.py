@@ -75,6 +75,7 @@ def test_rows_that_may_be_there_are_replaced_and_the_others_appended(store):
     assert store.count(NAME) == 5
 
 
+@pytest.mark.slow
 def test_what_is_known_of_earlier_versions_is_let_go_when_they_are_forgotten(store, tmp_path, monkeypatch):
     """Lance keeps the list of pieces of every version it has met, which over 4,000 commits is gigabytes."""
     met, plain = [], lance.dataset

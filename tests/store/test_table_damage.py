@@ -44,6 +44,7 @@ def refusal(folder, due):
     return "" if same else "read wrongly\n"
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_of_the_tables_or_settings_is_found(whole, tmp_path):
     due, draw, found = read(whole), random.Random(0), 0
     copy = tmp_path / "lib"

@@ -54,6 +54,7 @@ def run(pictures, library, engine=None):
     return index([pictures], library, image_encoders=[FakeImages()], text_encoder=FakeTexts(), ocr=engine)
 
 
+@pytest.mark.slow
 def test_every_picture_is_looked_at_once_and_those_with_words_are_read(pictures, library):
     engine = FakeOcr()
     run(pictures, library, engine)
@@ -86,6 +87,7 @@ def test_a_kill_before_the_files_are_noted_reads_again(pictures, library, monkey
     assert library.words_shown([library.find("IMG_9.jpg").id])
 
 
+@pytest.mark.slow
 def test_a_step_finds_the_picture_that_says_it(pictures, tmp_path, monkeypatch):
     monkeypatch.setattr("limner.library._ocr_engine", FakeOcr)
     library = limner.Library(tmp_path / "lib")

@@ -28,6 +28,7 @@ def refuse(line):
     raise AssertionError(line)
 
 
+@pytest.mark.slow
 def test_a_library_deleted_and_indexed_again_has_its_projects_and_their_pictures(library, drawn):
     folder = projects_folder(library, refuse)
     project, picture = made(library, folder)
@@ -39,6 +40,7 @@ def test_a_library_deleted_and_indexed_again_has_its_projects_and_their_pictures
     assert Engine(library).illustrator().library.picture(picture)
 
 
+@pytest.mark.slow
 def test_projects_keep_their_pictures_when_these_and_the_library_move(drawn, tmp_path):
     before = tmp_path / "before"
     shutil.copytree(drawn, before / "album")

@@ -16,6 +16,8 @@ from limner.studio.edits import Ban, Choose, Edit, Fix
 from limner.studio.engine import illustrate_story
 from limner.studio.jobs import JobCancelledError, Stoppable
 
+pytestmark = pytest.mark.slow
+
 TIMES = itertools.count(2)
 TEXT = "\n\n".join(
     (

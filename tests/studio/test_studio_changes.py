@@ -13,6 +13,8 @@ from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 from limner.studio.step_edits import Reword
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     "A fox looks out.",
     "The rabbit bakes a cake. It is warm.",

@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
 from made_up_pictures import ids_of
 
 from limner.studio.project_editor import CONTEXT_STEPS, ProjectEditor
 from limner.studio.projects import Choice, Projects
+
+pytestmark = pytest.mark.slow
 
 
 def strip(guarded, project, step, limit=6):

@@ -37,6 +37,7 @@ def words(drawn_library, tmp_path, monkeypatch):
     return ["studio", "--library", str(drawn_library), "--projects", str(tmp_path / "p"), "--port", "0"]
 
 
+@pytest.mark.slow
 def test_it_prints_where_it_is_with_a_token_and_opens_the_browser(started, words, capsys):
     assert limner(words) == 0
     app, bound, guard, browse = started[0]
@@ -81,6 +82,7 @@ def test_beyond_this_machine_the_address_holds_a_token(started, drawn_library, t
         assert client.get("/api/library").json()["writable"] is False
 
 
+@pytest.mark.slow
 def test_a_text_is_opened_once(started, drawn_library, tmp_path, text, capsys):
     file = tmp_path / "day.md"
     file.write_text(text)
@@ -126,6 +128,7 @@ def test_a_picture_that_the_text_shows_is_kept(editor, drawn, tmp_path):
     assert any("step 2 shows a picture that is not in the library" in line for line in said)
 
 
+@pytest.mark.slow
 def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(editor, drawn, tmp_path):
     catalogue = editor.engine.illustrator().catalogue
     picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
@@ -199,6 +202,7 @@ def test_what_it_refuses_in_one_line(started, drawn_library, capsys, words, due)
     assert started == []
 
 
+@pytest.mark.slow
 def test_the_openapi_document_names_every_path_and_loads_nothing(drawn_engine, tmp_path):
     with TestClient(create_app(Studio(drawn_engine, tmp_path / "p", tmp_path / "t"))) as client:
         document = client.get("/openapi.json").json()

@@ -94,6 +94,7 @@ def test_a_new_project_is_in_its_folder_when_it_is_answered(editor, text, monkey
     assert (folder / made.id).stat().st_ino in synced[:-1]
 
 
+@pytest.mark.slow
 def test_the_lock_is_shared_by_processes(editor, text):
     made = editor.create(text, format="markdown")
     lock = editor.projects.folder / made.id / "lock"

@@ -16,6 +16,8 @@ from limner.export import Plan
 from limner.records import Between, Board, PictureRef
 from limner.studio.pictures import exported, file_stem
 
+pytestmark = pytest.mark.slow
+
 
 def download(guarded, project, kind):
     answer = guarded.get(f"/api/projects/{project['id']}/export", params={"format": kind})

@@ -23,6 +23,8 @@ from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "a-token-of-this-test"  # noqa: S105
 KNOWN = {"Authorization": f"Bearer {TOKEN}"}
 TRIES = 5
@@ -73,7 +75,6 @@ def tried(operation, mode, held, met):
 
 
 @pytest.mark.parametrize("mode", list(GenerationMode), ids=lambda mode: mode.name)
-@pytest.mark.slow
 def test_every_answer_is_as_described(schema, held, mode):
     faults, met, count = [], Counter(), 0
     for found in schema.get_all_operations():

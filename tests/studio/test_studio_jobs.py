@@ -53,6 +53,7 @@ def gate(monkeypatch):
     return Gate
 
 
+@pytest.mark.slow
 def test_a_text_is_a_job_that_ends_with_its_project(guarded):
     job = begun(guarded, title="Foxes")
     status = ended(guarded, job)
@@ -63,6 +64,7 @@ def test_a_text_is_a_job_that_ends_with_its_project(guarded):
     assert guarded.get("/api/jobs").json() == []
 
 
+@pytest.mark.slow
 def test_a_long_text_says_how_far_it_is_and_others_are_answered_meanwhile(guarded, gate, text):
     job = begun(guarded, "  ".join(["A slow kind of text."]) + "\n\n" + LONG.replace("door", "window"))
     done = []
@@ -174,6 +176,7 @@ def test_a_quick_change_is_answered_at_once_and_so_is_its_refusal(guarded, proje
     assert (previewed.status_code, previewed.json()["revision"]) == (200, 2)
 
 
+@pytest.mark.slow
 def test_a_long_change_goes_on_as_a_job_and_can_be_cancelled(guarded, project, gate):
     url = f"/api/projects/{project['id']}/edits"
     body = {"revision": 1, "edit": {"kind": "retext", "text": LONG.replace("door", "den")}}

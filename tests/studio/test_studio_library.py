@@ -24,6 +24,8 @@ from limner.studio.engine import Engine
 from limner.studio.jobs import FolderJob, Jobs, report_line
 from limner.studio.routes import Studio
 
+pytestmark = pytest.mark.slow
+
 
 def test_what_the_library_holds(guarded, drawn_library, drawn):
     told = guarded.get("/api/library").json()

@@ -26,6 +26,8 @@ from limner.studio.engine import Engine
 from limner.studio.pictures import SIDES, Thumbnails, cache_folder, side_for
 from limner.studio.routes import Studio
 
+pytestmark = pytest.mark.slow
+
 
 def files_in(folder):
     return {

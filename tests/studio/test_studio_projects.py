@@ -15,6 +15,8 @@ from limner.errors import DataError
 from limner.records import Board
 from limner.studio.projects import Projects
 
+pytestmark = pytest.mark.slow
+
 
 def shown(project):
     return [step["chosen"] and step["chosen"]["picture"]["id"] for step in project["board"]["steps"]]

@@ -20,6 +20,8 @@ from limner.studio.routes import Studio
 from limner.studio.step_edits import Constraints
 from limner.text.read import parse_story_report
 
+pytestmark = pytest.mark.slow
+
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 TEXT = "\n\n---\n\n".join(TEXTS)
 

@@ -292,6 +292,7 @@ def matched(before, after, edit):
     return [(old, new) for new, old in enumerate(olds) if old is not None]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_any_sequence_of_edits_keeps_every_other_step_and_is_undone_exactly(editor, story, act, seed):
     chance, seen = random.Random(seed), [story]

@@ -19,6 +19,8 @@ from limner.studio.app import create_app
 from limner.text import worker
 from limner.text.worker import ReaderProcesses
 
+pytestmark = pytest.mark.slow
+
 HANGING = """
 from limner.text import worker
 

@@ -18,6 +18,7 @@ from limner.studio.app import create_app
 TOKEN = "a-token-of-this-test"  # noqa: S105
 
 
+@pytest.mark.slow
 def test_without_the_token_no_address_answers(studio, drawn):
     app = Guarded(create_app(studio, token=True), Guard(port=8420, token=TOKEN))
     with TestClient(app, base_url="http://127.0.0.1:8420", follow_redirects=False) as client:

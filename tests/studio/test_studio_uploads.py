@@ -21,6 +21,8 @@ from limner.studio.engine import Engine
 from limner.studio.routes import Studio
 from limner.studio.uploads import safe_parts
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def studio(drawn_library, tmp_path):
@@ -218,7 +220,6 @@ def test_batches_that_are_none(client):
         assert client.delete(f"/api/library/batches/{batch}").status_code in (404, 405)
 
 
-@pytest.mark.slow
 def test_a_second_job_waits_and_a_batch_is_kept(client, studio, drawn):
     batch = begun(client)
     bring(client, batch, "a.png", photograph(1))

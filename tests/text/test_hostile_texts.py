@@ -43,6 +43,7 @@ def test_an_attribute_of_many_words_is_no_many_attributes():
 
 
 # What grew with the square of its length took minutes.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -80,6 +81,7 @@ def test_other_texts_have_bounds_too(kind, text, bound):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "bound"),
     [("a" * 5_000_001, "longer than 5 million letters"), ("Go. " * 60_001, "60,000 paragr")],

@@ -503,6 +503,7 @@ WORD = st.text(st.characters(categories=["L", "M"]), min_size=1, max_size=8).map
 PARAGRAPHS = st.lists(st.lists(WORD, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=8)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     PARAGRAPHS,
@@ -550,6 +551,7 @@ BLOCK = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.lists(BLOCK, min_size=1, max_size=12), st.sampled_from([None, "paragraph", "sentence", "heading"]))
 def test_every_word_and_picture_is_in_a_step_or_listed_as_left_out(blocks, by):

@@ -12,6 +12,8 @@ from PIL import Image
 from limner.errors import DataError
 from limner.text.read import read_story_report, read_story_stream
 
+pytestmark = pytest.mark.slow
+
 W = nsdecls("w")
 PART = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/footnotes"
 KIND = "application/vnd.openxmlformats-officedocument.wordprocessingml.footnotes+xml"

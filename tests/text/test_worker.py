@@ -14,6 +14,8 @@ from limner.text import worker
 from limner.text.read import parse_story_report
 from limner.text.worker import ReaderProcesses
 
+pytestmark = pytest.mark.slow
+
 # A reader that some words make hang, die, need more memory than there is, or stumble.
 MOODY = """
 import os, signal

@@ -142,6 +142,7 @@ def test_wrong_words_are_refused(tmp_path):
         run(measure)
 
 
+@pytest.mark.slow
 def test_figures_from_results(runs, tmp_path):
     run(figure, "cmcm-3a", "--to", tmp_path / "3a.svg")
     assert "λ = 0.01" in (tmp_path / "3a.svg").read_text()

@@ -153,6 +153,7 @@ def test_a_wrong_cite_row_is_one_clear_error(tmp_path, change, message):
         cite.read_cite(Source(write_cite(tmp_path, [change(cite_row(0, "Stir.", "a_1_0.jpg"))])))
 
 
+@pytest.mark.slow
 def test_wrong_files_are_named(tmp_path):
     with pytest.raises(MissingError, match=r"no data\.csv in it or below"):
         cite.read_cite(Source(tmp_path))

@@ -65,6 +65,7 @@ def test_other_processes_and_seeds():
     assert not np.array_equal(document_vectors(TEXTS, **SETTINGS | {"seed": 4}), found)
 
 
+@pytest.mark.slow
 def test_a_text_without_a_known_word_is_zero():
     found = document_vectors([*TEXTS, "", "of the and", "xylophone"], **SETTINGS)
     assert not found[-3:].any()

@@ -124,6 +124,7 @@ t.run({root!r}, pictures, forward=forward)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL is of Unix")
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path, pictures):
     whole = run(tmp_path / "whole", pictures)

@@ -109,6 +109,7 @@ def test_everything_else_dies_with_a_reason(server, tmp_path, path, reason, last
     assert server.asked[f"/{path}"] == (6 if path.startswith("loop") else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["drip/1", "dripping_head/1", "silent/1"])
 def test_a_slow_server_is_left(server, tmp_path, path):
     found = one(server, tmp_path, path, total_s=0.4)
@@ -226,6 +227,7 @@ def test_requests_at_once_are_bounded_over_all_hosts(server, tmp_path):
     assert server.most_at_once <= 2
 
 
+@pytest.mark.slow
 def test_the_folder_is_bounded_and_the_rest_comes_later(server, tmp_path):
     wanted = {server.url(f"ok/{n}"): f"{n}.jpg" for n in range(10)}
     room = sum(len(jpeg(n)) for n in range(4))

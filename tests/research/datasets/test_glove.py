@@ -27,6 +27,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["Z", "C"]), min
 numbers = st.lists(st.floats(-9, 9, width=32), min_size=3, max_size=3)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(words, numbers, min_size=1, max_size=5), st.data())
 def test_what_is_written_comes_back(tmp_path_factory, vectors, data):
     path = tmp_path_factory.mktemp("glove") / "vectors.txt"

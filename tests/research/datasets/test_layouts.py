@@ -190,6 +190,7 @@ def test_a_wrong_folder_or_file_is_answered_with_the_right_one(sets, audit, mist
     assert hint.format(sets) in shown
 
 
+@pytest.mark.slow
 def test_archives_that_are_still_packed_are_named(tmp_path, sets, audit):
     with zipfile.ZipFile(tmp_path / "annotations_trainval2014.zip", "w") as file:
         file.write(sets / "coco/annotations/captions_train2014.json", "annotations/captions_train2014.json")
@@ -216,6 +217,7 @@ def test_an_empty_folder_of_pictures_points_to_the_archives_beside_it(tmp_path, 
     assert "found nothing in it; train_split.0.tar.gz and 1 more are still packed" in shown
 
 
+@pytest.mark.slow
 def test_one_split_alone_is_said(tmp_path, sets, audit):
     shutil.copytree(sets / "vist/sis", tmp_path / "sis")
     shutil.copytree(sets / "vist/images/val", tmp_path / "images/val")

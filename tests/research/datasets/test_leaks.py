@@ -114,6 +114,7 @@ def test_the_facts_are_counted_as_written():
     assert found.random.draws == 3
 
 
+@pytest.mark.slow
 def test_random_splits_leak_what_probability_says():
     # 500 pictures twice each: a test row's twin is among the other 999 rows, 800 of them train
     pairs = [Pair(id=str(n), text=f"{LONG} {n}", image=str(n % 500)) for n in range(1000)]

@@ -79,6 +79,7 @@ def test_what_sets_offer_is_said(capsys):
     assert found["vist"]["sequence"] == "story"
 
 
+@pytest.mark.slow
 def test_drawn_books_are_loaded_without_a_place():
     book = load_dataset("picturebook", seed=1)
     assert len(book.relations) == 13

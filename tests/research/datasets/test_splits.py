@@ -175,6 +175,7 @@ def test_the_audit_is_a_naive_recount(test, rest):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_storybook_split_leaks_pictures_and_the_audit_says_so(shared_data):
     from limner.research.datasets.sets.stories import read_stories

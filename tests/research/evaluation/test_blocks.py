@@ -45,6 +45,7 @@ def counted(score, seen):
 tied = st.integers(0, 3).map(float)  # few values, many ties
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_ranks_and_the_best_equal_counting_one_by_one(data):

@@ -117,6 +117,7 @@ def test_a_file_that_was_tampered_with_is_refused(result, tmp_path, change, said
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=200) | st.integers(0, 5000).map(lambda n: b"[" * n))
 def test_any_other_file_is_refused_in_one_line(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "any.json"

@@ -140,6 +140,7 @@ def test_gradients_flow_to_true_and_drawn_scores_only():
     assert not log_weights(scores, others(6), 4).requires_grad
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_extremes_are_finite_in_single_precision(sign):
     scores = torch.full((1024, 1024), sign)

@@ -176,6 +176,7 @@ def test_equal_systems_get_no_mark(runs):
     )
 
 
+@pytest.mark.slow
 def test_systems_the_paper_does_not_have_get_a_row(runs):
     own = result("CMCM-sound", 1.5)
     table = build("cmcm-5", [*runs, own], **QUICK)[0]
@@ -246,6 +247,7 @@ def test_cite_takes_its_own_names():
     assert table.rows[-1].name == "CMCM_Q8"
 
 
+@pytest.mark.slow
 def test_other_data_show_no_published_figures_and_no_empty_tables():
     own = [result(name, 1.0, data="mine", pool_size=500) for name in ("CMCA", "CMCM_own")]
     (table,) = build("cmcm-5", own, data="mine", **QUICK)
@@ -263,6 +265,7 @@ def test_few_groups_get_no_marks():
     assert any("fewer than ten duplicate groups" in note for note in table.notes)
 
 
+@pytest.mark.slow
 def test_presets_are_rows_of_their_own(runs):
     own = result("CMCM", 5.0)
     other = own.model_copy(update={"about": own.about.model_copy(update={"preset": "paper"})})

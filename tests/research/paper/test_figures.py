@@ -76,6 +76,7 @@ def test_curves_share_an_axis_of_settings():
     assert plots.setting_curve("λ", [], []).axes[0].containers == []
 
 
+@pytest.mark.slow
 def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():
     points = [("Story", 0.1, 3.0, 2.0, 5.0), ("Meta", 0.3, 7.0, 6.0, 8.0), ("Action", 0.2, 5.0, 4.0, 6.0)]
     axes = plots.rank_against_entropy(points).axes[0]
@@ -90,6 +91,7 @@ def test_entropy_has_a_point_per_relation_and_the_line_of_least_squares():
         plots.rank_against_entropy([])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".pdf", ".png", ".svg"])
 def test_the_same_figure_is_the_same_file(tmp_path, suffix):
     import matplotlib

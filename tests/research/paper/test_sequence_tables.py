@@ -81,6 +81,7 @@ def test_marks_are_against_vrss_with_one_correction(results):
     assert "fewer than ten stories" in few[0].notes[-1]
 
 
+@pytest.mark.slow
 def test_equal_systems_get_no_mark():
     same = [sequence_result(name, 1.0) for name in ("VRSS", "VSE++")]
     table = build("vrss-1", same, resamples=200)[0]
@@ -188,6 +189,7 @@ def test_gsda_has_its_own_columns_rows_and_paper():
         assert all(cell.paper is None for cell in cells(table, name).values())
 
 
+@pytest.mark.slow
 def test_gsda_cells_are_pooled_over_seeds_and_marked_against_it():
     made = [*(sequence_result("GSDA", 3.0, seed=seed) for seed in (0, 1)), sequence_result("VSE0", 0.0)]
     tables = build("gsda-1", made, resamples=2000)

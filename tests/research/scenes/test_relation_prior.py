@@ -229,6 +229,7 @@ def test_a_file_comes_back_and_a_foreign_one_is_refused(relations, tmp_path, exe
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_packed_or_misplaced_file_of_relations_is_named(relations, tmp_path):
     packed = tmp_path / "relationships.json.zip"
     with zipfile.ZipFile(packed, "w") as file:

@@ -3,6 +3,7 @@
 from collections import Counter
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -82,6 +83,7 @@ def test_a_rater_alone_gets_every_page_once_and_checks_in_between(real, checks, 
         assert 1 <= places[0] <= EARLY, "never the first page, and among the first few"
 
 
+@pytest.mark.slow
 def test_checks_are_spread_and_lie_elsewhere_for_others():
     dealt = plan(100, 10)
     walks = [path(dealt, f"r{number}") for number in range(20)]

@@ -126,6 +126,7 @@ def tick_lines(folder, stories=6, steps=4):
     return written(folder, rows)
 
 
+@pytest.mark.slow
 def test_pairs_are_registered_blind_and_keyed(pictures, tmp_path):
     material = items_material("pairwise", pair_lines(pictures), NAMES)
     study = create_study(tmp_path / "s", material, settings(size=10, seed=4))
@@ -284,6 +285,7 @@ def test_items_need_names_and_different_ids(pictures):
         create_study(pictures / "x", material, settings())
 
 
+@pytest.mark.slow
 def test_copies_carry_no_metadata_and_fit_a_screen(tmp_path):
     source, waiting, to = tmp_path / "source", tmp_path / "waiting", tmp_path / "to"
     for folder in (source, waiting, to):

@@ -219,6 +219,7 @@ def test_verify_says_of_older_votes_that_they_are_not_checked(tmp_path, pairwise
     assert "written before checksums" in advice
 
 
+@pytest.mark.slow
 def test_every_file_of_a_study_is_named_or_said_to_be_not_covered(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 2, checks=0)
     rated(folder)

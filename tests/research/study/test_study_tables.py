@@ -286,6 +286,7 @@ def test_simulated_raters_find_the_better_system():
     assert own.agreement.observed == pytest.approx(0.82, abs=0.04)
 
 
+@pytest.mark.slow
 def test_simulated_raters_find_no_difference_where_there_is_none():
     p_values = []
     for seed in range(30):

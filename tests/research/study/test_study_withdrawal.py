@@ -47,6 +47,7 @@ def test_every_page_leads_to_withdrawal(tmp_path, pairwise_study):
             assert words in client().get("/").text
 
 
+@pytest.mark.slow
 def test_who_withdraws_is_forgotten_and_their_places_go_to_others(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "s", 2, raters=1, checks=1)
     with served(folder) as (client, desk, files):

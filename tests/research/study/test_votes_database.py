@@ -84,6 +84,7 @@ def test_many_raters_at_once_fill_every_place_once(tmp_path, pairwise_study, dat
         each.close()
 
 
+@pytest.mark.slow
 @BOTH
 def test_places_fill_evenly(tmp_path, pairwise_study, database_url):
     folder = pairwise_study(tmp_path / "study", 7, raters=4, checks=0)
@@ -231,6 +232,7 @@ def test_what_is_read_together_is_of_one_moment(tmp_path, pairwise_study, databa
         assert raters_of(base) == 2
 
 
+@pytest.mark.slow
 def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     files = read_study(folder)
@@ -247,6 +249,7 @@ def test_votes_outlive_a_crash_of_postgresql(tmp_path, pairwise_study, postgres)
     base.close()
 
 
+@pytest.mark.slow
 def test_a_busy_sqlite_file_is_waited_for(tmp_path, pairwise_study):
     folder = pairwise_study(tmp_path / "study", 3, checks=0)
     base = VoteBase(folder, read_study(folder).study)

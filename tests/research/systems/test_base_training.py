@@ -26,6 +26,8 @@ from limner.research.training.corpus import corpus_of, open_corpus
 from limner.research.training.loop import Loop
 from limner.research.training.settings import DataConfig
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parents[3] / "configs"
 
 
@@ -77,7 +79,6 @@ def loop_of(config, rows, folder, report=lambda event: None):
     )
 
 
-@pytest.mark.slow
 def test_the_short_way_gives_what_the_whole_network_gives(net, rows):
     pixels = torch.from_numpy(np.stack([coloured(number) for number in range(4)]))
     with torch.no_grad():
@@ -112,7 +113,6 @@ def test_its_gradients_are_those_of_the_whole_network(net):
     assert not any(one.requires_grad for one in net.backbone.parameters())
 
 
-@pytest.mark.slow
 def test_it_learns_goes_on_bit_for_bit_and_becomes_a_file(tmp_path, rows, monkeypatch):
     monkeypatch.setattr(limner, "sentence_encoder", lambda name: FOREIGN)
     data, config = corpus(rows), settings(tmp_path)
@@ -178,7 +178,6 @@ def test_the_same_seed_gives_the_same_batches_and_no_picture_twice_in_one(tmp_pa
             assert not bool((one.neg & own).any())
 
 
-@pytest.mark.slow
 def test_groups_of_a_single_set_share_batches(tmp_path, rows):
     task = prepare(
         limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH, multilingual=FOREIGN
@@ -197,7 +196,6 @@ def test_the_names_of_classes_take_part(tmp_path, rows):
     assert losses["total"] == pytest.approx(sum(losses.values()) - losses["total"], rel=1e-5)
 
 
-@pytest.mark.slow
 def test_what_does_not_fit_is_said(tmp_path, rows):
     with pytest.raises(ConfigError, match="no sentence encoder"):
         prepare(limner.SYSTEM, settings(tmp_path), corpus(rows), sentences=ENGLISH)
@@ -221,7 +219,6 @@ def test_no_library_is_indexed_with_a_run_itself(tmp_path, monkeypatch):
         Run.for_library(tmp_path)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("base", marks=pytest.mark.soak), "base-free"])
 def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     """Made-up folders of every set of the mixture, laid out as the settings expect them."""
@@ -239,7 +236,6 @@ def test_the_shipped_settings_train_on_any_folders(tmp_path, monkeypatch, name):
     assert read_header(tmp_path / "x.safetensors").format == (2 if name == "base" else 1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["blocks", "described", "pooled", "stages"])
 def test_pictures_whose_blocks_stay_as_published_are_stored_without_maps(tmp_path, layer, rows):
     pictures = tmp_path / "pictures"

@@ -279,6 +279,7 @@ class Remembered(Regression):
         self.past = state["past"]
 
 
+@pytest.mark.slow
 def test_what_a_task_remembers_survives_bit_for_bit(tmp_path):
     loop(tmp_path / "whole", Remembered()).fit()
     for stop_after in (2, 5, 6, 13):
@@ -352,6 +353,7 @@ def resumes(whole, folder, config, stops):
         assert_same_run(whole, cut)
 
 
+@pytest.mark.slow
 def test_a_run_with_steps_resumes_bit_for_bit(tmp_path):
     loop(tmp_path / "whole", config=STEPS).fit()
     resumes(tmp_path / "whole", tmp_path, STEPS, (5, 6, 8, 19))
@@ -366,6 +368,7 @@ def test_steps_rise(steps):
 HALF = {one: CONFIG.model_copy(update={"precision": one}) for one in ("bfloat16", "float16")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["bfloat16", "float16"])
 def test_a_run_in_half_precision_resumes_bit_for_bit(whole, tmp_path, precision):
     loop(tmp_path / "half", config=HALF[precision]).fit()

@@ -22,6 +22,7 @@ def pixels(story):
     return [np.asarray(story.picture(page, 64)).tobytes().hex() for page in range(len(story.pages))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "due"),
     [(texts, "946c26d9ee6c9478"), (scenes, "6c5c24d0b320b15b"), (pixels, "822afe26c066e38a")],

@@ -76,6 +76,7 @@ def test_every_thing_is_drawn_inside_its_box():
                 assert np.ptp(columns[inside]) > 0.5 * (x1 - x0), (name, phase, key)
 
 
+@pytest.mark.slow
 def test_phases_and_their_graphs_are_valid():
     for name, phase in SKETCHES:
         scene = scene_of(name, phase, flip=True, zoom=1.12)
@@ -114,6 +115,7 @@ def test_a_mirrored_picture_has_mirrored_boxes():
         assert flipped[key] == pytest.approx((1 - x1, y0, 1 - x0, y1), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_before_during_and_after_look_different():
     for tale in tales().values():
         if tale.role == "activity":
@@ -161,6 +163,7 @@ def test_every_look_pose_and_mood_draws_and_differs():
     assert len({with_figure(emotion=mood) for mood in EMOTIONS}) >= len(EMOTIONS) - 1
 
 
+@pytest.mark.slow
 def test_every_hand_draws_and_differs():
     scene = scene_of("kite", "during")
     hands = [

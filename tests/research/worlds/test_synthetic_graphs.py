@@ -14,6 +14,7 @@ def shelf():
     return PictureBook(SEED).stories(STORIES)
 
 
+@pytest.mark.slow
 def test_every_pair_has_its_graph(shelf):
     graphs = world_graphs(STORIES, SEED)
     assert list(graphs) == [pair.image_id for pair in picture_book_pairs(shelf).pairs]

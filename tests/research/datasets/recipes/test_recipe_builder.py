@@ -200,6 +200,7 @@ def test_recipeqa_joins_the_pages_under_the_same_rules(saved, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_two_pictures_of_one_name_are_told_apart(tmp_path, capsys):
     qa, to = tmp_path / "qa", tmp_path / "set"
     for number, (split, name) in enumerate((("train", "kale"), ("val", "leeks"), ("test", "chard"))):

@@ -174,6 +174,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(values, values, st.sampled_from(["Recipe", "HowTo", ["Recipe"], None]))
 def test_declared_steps_of_any_type_are_read_or_refused(instructions, author, kind):
@@ -190,6 +191,7 @@ MARKUP = """<p> </p> <div> <ol> <li> </ol> <img> <h2>Step_1 <img_src=a.jpg> <tab
 tags = st.sampled_from(MARKUP.split())
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=120)
 @given(st.lists(tags | st.text(max_size=5), max_size=25), st.sampled_from(["", "https://x.example/a"]))
 def test_unclosed_tags_and_noise_are_read_or_refused(parts, url):

@@ -67,6 +67,7 @@ def test_urls_become_a_set_and_a_second_run_asks_for_nothing_but_the_rules(serve
     assert {path for path, number in more.items() if number} == {"/robots.txt"}
 
 
+@pytest.mark.slow
 def test_refused_pages_and_pictures_are_not_asked_for_and_listed(server, tmp_path):
     server.rules = (200, "User-agent: *\nDisallow: /recipe/secret\nDisallow: /drawn/*1.png$\n")
     report = build_recipes(
