@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError
-from limner.research.paper.scenes import MOST_LINES, UNITS, ShownScene, drawn, write_scenes
+from limner.research.paper.scenes import MOST_LINES, UNITS, ShownScene, Tag, drawn, write_scenes
 from limner.research.scenes.graphs import SceneGraph, SceneObject, SceneRelation
 
 
@@ -75,6 +75,15 @@ def test_plates_stay_in_the_picture_and_lines_only_where_there_is_room(things, d
         for one in shown.lines
     ]
     assert len(joined) == len(set(joined))
+
+
+@pytest.mark.parametrize("place", [(11, 0), (-11, 0), (0, 5), (0, -5), (11, 5), (-11, -5)])
+def test_labels_beside_each_other_do_not_overlap(place):
+    label, other = Tag(0, 0, 10, 4, "dog"), Tag(*place, 10, 4, "cat")
+    assert not label.hits(other)
+    nearer = Tag(place[0] * 0.8, place[1] * 0.7, 10, 4, "cat")
+    assert label.hits(nearer)
+    assert nearer.hits(label)
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path):

@@ -63,6 +63,8 @@ def test_what_stands_beside_the_text_is_no_step(source, reason, words, by):
     assert steps_of(reading) == ["The first step.", "The last step."]
     assert {item.reason for item in reading.left_out} == ({reason} if reason else set())
     assert [part.text for part in reading.story.between] == words
+    if reason == "code of the page":
+        assert reading.left_out[-1].text == source.removeprefix("* ")
 
 
 def test_a_container_that_only_groups_or_is_not_closed_leaves_its_steps():

@@ -334,6 +334,26 @@ def test_a_handwritten_page_is_kept_whole():
     assert story.steps[1].pictures[0].target == "l.jpg"
 
 
+@pytest.mark.parametrize(
+    ("page", "direction"),
+    [
+        ("<html dir=rtl><p>He went to school.</p>", "rtl"),
+        ("<html dir=rtl><body dir=LTR><p>ذهب الولد.</p>", "ltr"),
+        ("<html dir=auto><p>ذهب الولد.</p>", "rtl"),
+    ],
+    ids=["declared", "by the nearest element", "told by the letters"],
+)
+def test_a_page_declares_its_direction(page, direction):
+    assert parse_story(page, format="html").direction == direction
+
+
+def test_chinese_steps_are_counted_in_chinese():
+    numbers = "一二三四五六七八九"
+    numbers = [*numbers, "十", *(f"十{n}" for n in numbers), "二十", *(f"二十{n}" for n in numbers)]
+    story = parse_story("\n".join(f"第{number}步：切番茄{number}片" for number in numbers))
+    assert texts(story) == [f"切番茄{number}片" for number in numbers]
+
+
 def test_declared_recipe_steps_win():
     recipe = {
         "@context": "https://schema.org",

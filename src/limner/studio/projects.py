@@ -268,11 +268,9 @@ class Projects:
             if file.name not in shown:
                 file.unlink(missing_ok=True)
 
-    def remove(self, project: str) -> Path:
+    def remove(self, project: str) -> None:
         """Move a project to the trash; nothing is deleted.
 
-        Returns:
-            its new path.
         Raises:
             UnknownProjectError: it does not exist.
         """
@@ -282,7 +280,6 @@ class Projects:
             target = trash / f"{project}-{datetime.now(UTC):{TRASH_TIME}}-{secrets.token_hex(2)}"
             shutil.move(self._place(project), target)
             sync_folder(self.folder)
-        return target
 
     def trashed(self) -> list[Trashed]:
         """Projects in the trash, the last removed first."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,7 @@ def prior():
 
 
 def test_every_picture_gets_its_graph_and_the_broken_one_is_listed(pictures, tmp_path, prior):
+    start = time.monotonic()
     report = detect_scenes(pictures, tmp_path / "out", Finder(), prior=prior)
     graphs = read_graphs(tmp_path / "out" / GRAPHS)
     assert list(graphs) == ["bright.png", "below/dark.png", "below/light.png"]
@@ -82,6 +84,7 @@ def test_every_picture_gets_its_graph_and_the_broken_one_is_listed(pictures, tmp
     assert (relation.s, relation.p, relation.o) == (0, "on", 1)
     assert relation.score == pytest.approx(0.8 * 0.9 * 0.8, abs=1e-4)
     assert (report.pictures, report.looked_at, report.empty) == (3, 3, 1)
+    assert report.seconds <= time.monotonic() - start + 0.1, "rounded to tenths"
     assert (report.objects, report.relations, report.related_by) == (6, 2, "prior")
     assert report.unmatched == {"owl": 2}
     assert [Path(one.path).name for one in report.skipped] == ["broken.jpg"]

@@ -239,7 +239,7 @@ def test_results_that_do_not_fit_are_refused(tmp_path):
     with pytest.raises(DataError, match="expected a c-way result"):
         ChoiceResult.read(tmp_path / "a.json")
     good = measure_choices(about(), pairs, tabled(np.ones((20, 18))), 3, distractors=tmp_path / "d")
-    for wrong in ({"groups": ("g",)}, {"picture_to_text": (2.0,) * len(good.ids)}):
+    for wrong in ({"groups": ("g",)}, *({"picture_to_text": (n,) * len(good.ids)} for n in (-0.1, 1.1))):
         (tmp_path / "a.json").write_text(good.model_copy(update=wrong).model_dump_json())
         with pytest.raises(DataError, match="expected a c-way result"):
             ChoiceResult.read(tmp_path / "a.json")

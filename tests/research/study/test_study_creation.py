@@ -193,6 +193,20 @@ def test_pairwise_checks_ask_in_the_words_of_the_page_and_take_turns(pictures, t
         assert item.stratum in made.sample.strata
 
 
+def test_checks_of_ticks_ask_for_every_picture_or_none(pictures, tmp_path):
+    create_study(
+        tmp_path / "s",
+        items_material("tick-all", tick_lines(pictures), TRIPLE),
+        settings("tick-all", size=3, checks=0.5),
+    )
+    found = read_study(tmp_path / "s")
+    due = {item: found.key.items[item.id].right for item in found.items}
+    asked = {item: right for item, right in due.items() if right is not None}
+    assert {len(right) for right in asked.values()} == {0, len(TRIPLE)}
+    for item, right in asked.items():
+        assert f"tick {'every' if right else 'no'} picture" in item.text
+
+
 def test_sequences_are_drawn_whole_and_shared_pictures_shown_once(pictures, tmp_path):
     material = items_material("tick-all", tick_lines(pictures), TRIPLE)
     made = create_study(tmp_path / "s", material, settings("tick-all", size=3, checks=0.5))
