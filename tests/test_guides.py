@@ -6,6 +6,8 @@ import os
 import re
 import shlex
 import shutil
+import sys
+from contextlib import redirect_stderr
 from importlib import import_module
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from limner.devices import usual_precision
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-GUIDES = sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md")])
+GUIDES = [ROOT / "README.md", *sorted([*(DOCS / "tutorial").glob("*.md"), *(DOCS / "how-to").glob("*.md")])]
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CHECKED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 TIMED = re.compile(r"[\d,.]+ s, [\d,.]+ pictures/s|^\w+: \d+( of \d+.*)?$", re.MULTILINE)
@@ -41,6 +43,7 @@ def here(demo, drawings_are_encoded_once, tmp_path, monkeypatch):
     shutil.copytree(demo / "lib", tmp_path / "lib")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return tmp_path
 
 
@@ -72,12 +75,12 @@ def test_a_guide_runs_as_it_stands(guide, *, here, capsys):
             capsys.readouterr()
             words = shlex.split(line)
             assert words[0] == "limner", line
-            status = run(words[1:])
-            out, err = capsys.readouterr()
-            assert status == 0, f"{line}\n{err}"
+            with redirect_stderr(sys.stdout):  # the page shows what a terminal does
+                status = run(words[1:])
+            said = capsys.readouterr().out
+            assert status == 0, f"{line}\n{said}"
             ran += 1
-            # the page shows what a terminal does, paths relative to the folder
-            said = out + err
+            # paths are relative to the folder
             for folder in (here, here.resolve(), (here / "demo").resolve().parent):
                 said = said.replace(f"{folder}{os.sep}", "")
             said, wanted = (TIMED.sub("", one) for one in (said, shown.replace("…", "...")))
