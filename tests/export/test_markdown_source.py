@@ -269,6 +269,17 @@ def test_pictures_that_are_no_longer_used_are_listed_and_removed_when_replaced(
     assert left == {replaced.pictures[0].name, "01-mine-00000000.jpg"}
 
 
+def test_pictures_stay_where_the_folder_is_reached_by_a_link(pictures, tmp_path: Path) -> None:
+    story = parse_story_report("One fox.\n\nTwo hares.\n", format="markdown").story
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    export(board_of(story, pictures), tmp_path / "link" / "out.md")
+    made = export(board_of(story, pictures), tmp_path / "link" / "out.md", overwrite=True)
+    assert len(made.pictures) == 2
+    assert all(picture.exists() for picture in made.pictures)
+    assert not made.warnings
+
+
 def test_a_title_that_was_changed_is_in_the_source(pictures, tmp_path: Path) -> None:
     story = parse_story_report(MANUAL, format="markdown").story.model_copy(update={"title": "A *shed*"})
     text = export(board_of(story, pictures, (None,)), tmp_path / "out.md").path.read_text()

@@ -73,6 +73,28 @@ def test_headings_and_lists_are_those_of_word(make_board, tmp_path):
     assert marks == ["•", "%1."]
 
 
+def test_a_numbered_list_is_one_list_of_word_around_a_list_inside_it(make_board, tmp_path):
+    board = make_board(["Saw it."])
+    items = [
+        (1, 1, "Cut."),
+        (2, 1, "Along."),
+        (2, 2, "Across."),
+        (1, 2, "Glue."),
+        (2, 1, "Wood."),
+        (1, 4, "Go."),
+    ]
+    between = tuple(
+        Between(before=1, kind="item", depth=depth, number=number, text=text) for depth, number, text in items
+    )
+    board = board.model_copy(update={"story": board.story.model_copy(update={"between": between})})
+    lines = {line.text: line for line in saved(board, tmp_path).paragraphs}
+    lists = [lines[text]._p.pPr.numPr.numId.val for _, _, text in items]
+    outer, inner, same, again, other, apart = lists
+    assert outer == again
+    assert inner == same
+    assert len({outer, inner, other, apart}) == 4
+
+
 def test_the_head_of_a_table_is_bold_and_repeated(make_board, tmp_path):
     board = make_board(["Sizes"])
     rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("Size", "Eggs"), ("large", "two")))

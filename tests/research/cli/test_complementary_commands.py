@@ -85,6 +85,7 @@ def test_wrong_numbers_of_options_are_refused(tmp_path):
         run(measure, tmp_path, "--choices", 1)
     assert choices_of("MRR") == ()
     assert choices_of("C@20") == (20,)
+    assert choices_of("C@2") == (2,)
     assert maximise("C@5")
     for name in ("C@", "C@1", "C@05", "C@x", "C@-5"):
         with pytest.raises(ConfigError, match="after C@"):

@@ -16,7 +16,14 @@ from limner.cli.main import run
 from limner.errors import ConfigError, DataError, LimnerError, MissingError
 from limner.files import sha256_of
 from limner.records import Board, BoardStep, Candidate, Picture, PictureRef, Step, Story
-from limner.research.study.create import QUESTIONS, SIDE_PX, Copies, StudySettings, create_study
+from limner.research.study.create import (
+    QUESTIONS,
+    SIDE_PX,
+    Copies,
+    StudySettings,
+    create_study,
+    planned_analysis,
+)
 from limner.research.study.records import PAIR_WORDS, read_study, redrawn
 from limner.research.study.sources import boards_material, items_material
 
@@ -191,6 +198,13 @@ def test_pairwise_checks_ask_in_the_words_of_the_page_and_take_turns(pictures, t
         assert PAIR_WORDS[right] in item.text
         assert item.candidates[0].picture != item.candidates[1].picture
         assert item.stratum in made.sample.strata
+
+
+@pytest.mark.parametrize(("protocol", "answer"), [("pairwise", "prefers"), ("tick-all", "tick")])
+def test_the_planned_analysis_is_that_of_the_protocol(protocol, answer):
+    registered = planned_analysis(settings(protocol), 40, 2)
+    assert any(answer in sentence for sentence in registered)
+    assert not any({"prefers": "tick", "tick": "prefers"}[answer] in sentence for sentence in registered)
 
 
 def test_checks_of_ticks_ask_for_every_picture_or_none(pictures, tmp_path):

@@ -158,6 +158,15 @@ def test_pictures_between_lines_or_sentences_part_the_words():
     assert parted("<p>Chop it.<br><img src=a><br><img src=b>") == [("Chop it.", 2)]
 
 
+@pytest.mark.parametrize(("parent", "are_cards"), [("ul", True), ("ol", False)])
+def test_items_of_lists_without_numbers_are_cards(parent, are_cards):
+    items = "".join(f"<li><img src={n}><p>Words of number {n}.</p></li>" for n in range(3))
+    blocks = blocks_of(parse_tree(f"<{parent}>{items}</{parent}>", "x"), None, [])
+    cards = {block.card for block in blocks}
+    assert len(cards) == (3 if are_cards else 1)
+    assert any(any(card) for card in cards) == are_cards
+
+
 def test_captions_go_where_they_say_less_than_the_words_beside_them():
     def shown(words):
         said = [Block("paragraph", "Sown in March.", caption=True), Block("paragraph", words)]
