@@ -7,9 +7,9 @@ Makes: docs/promises.md (how many small faults the tests detect)
 A file of the package is drawn in proportion to its lines of code, then one place in it: a comparison, a
 condition, a sign, a whole number or a returned value is changed, in a copy of the tree. Tests run until one
 fails: the quick ones that run the function (coverage.py measures once which do), then the slow ones of the
-modules that name the file's, or lie in its folder. A fault whose tests run into the limit of processor time
-does not count as noticed. At the end the tests that failed run without a fault, where none may fail. See
-docs/promises.md.
+modules that name the file's, or lie in its folder; where there are none, those that run the function. A fault
+whose tests run into the limit of processor time does not count as noticed. At the end the tests that failed
+run without a fault, where none may fail. See docs/promises.md.
 """
 
 import ast
@@ -105,7 +105,7 @@ def tests_of(file: Path, root: Path, texts: dict[Path, str]) -> list[str]:
 def coverage(root: Path, file: Path | None) -> CoverageData:
     """Which test runs which lines: read from a file, or measured."""
     if not file:
-        words = ("-n", "auto", "--cov", "--cov-context=test", "--cov-report=")
+        words = ("-m", "not soak", "-n", "auto", "--cov", "--cov-context=test", "--cov-report=")
         subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=_env(root), check=True)
     data = CoverageData(str(file or root / ".coverage"))
     data.read()
@@ -202,7 +202,7 @@ def main() -> int:
             )
             change(node)
             file.write_text(ast.unparse(ast.fix_missing_locations(tree)), "utf-8")
-            found, test = judged(root, quick, near, asked.limit)
+            found, test = judged(root, quick, near or quick, asked.limit)
             file.write_text(trees[file], "utf-8")
             counts[found] += 1
             noticed_by[test] += 1

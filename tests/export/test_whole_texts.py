@@ -12,6 +12,7 @@ import pytest
 import typst
 from bs4 import BeautifulSoup
 from docx import Document
+from docx.oxml.ns import qn
 from lxml import etree
 from PIL import Image
 from pptx import Presentation
@@ -209,6 +210,16 @@ def test_every_layout_holds_every_step(recipe, tmp_path: Path, suffix: str, layo
     words = words_of(export(recipe, tmp_path / f"out{suffix}", plan=Plan(layout=layout)).path)
     for part in ("softly", "Bake for an hour", "Eat with cream"):
         assert part in words
+
+
+def test_pictures_beside_words_fit_their_cell_in_word(recipe, tmp_path: Path) -> None:
+    made = Document(str(export(recipe, tmp_path / "out.docx", plan=Plan(layout="recipe")).path))
+    grids = [table for table in made.tables if table._tbl.findall(f".//{qn('w:drawing')}")]
+    assert grids
+    for table in grids:
+        for cell in table.rows[0].cells:
+            across = [int(one.get("cx")) for one in cell._tc.findall(f".//{qn('wp:extent')}")]
+            assert all(0 < width <= cell.width for width in across)
 
 
 def test_layouts_differ_and_impossible_ones_are_refused(recipe, tmp_path: Path) -> None:

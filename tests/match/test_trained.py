@@ -87,6 +87,9 @@ def test_a_damaged_or_unknown_backbone_entry_is_refused(stored_run, backbone_wei
     broken = changed(stored_run, tmp_path / "broken", lambda saved: saved.update(backbone={"backbone": 3}))
     with pytest.raises(CheckpointError, match="damaged entry 'backbone'"):
         Run.for_library(broken)
+    one = changed(stored_run, tmp_path / "one", lambda saved: saved["backbone"].update(backbone=3))
+    with pytest.raises(CheckpointError, match="damaged entry 'backbone'"):
+        Run.for_library(one)
     strange = changed(
         stored_run,
         tmp_path / "strange",

@@ -347,6 +347,13 @@ def test_a_page_declares_its_direction(page, direction):
     assert parse_story(page, format="html").direction == direction
 
 
+def test_a_paragraph_that_begins_with_its_number_is_an_item():
+    for source, format_ in (("Step 1: Cut.\n\nStep 2: Glue.", "markdown"), ("<p>1) Cut.<p>2) Glue.", "html")):
+        steps = parse_story(source, format=format_).steps
+        parts = [(part.kind, part.depth, part.number, part.text) for step in steps for part in step.parts]
+        assert parts == [("item", 1, 1, "Cut."), ("item", 1, 2, "Glue.")]
+
+
 def test_chinese_steps_are_counted_in_chinese():
     numbers = "一二三四五六七八九"
     numbers = [*numbers, "十", *(f"十{n}" for n in numbers), "二十", *(f"二十{n}" for n in numbers)]

@@ -11,7 +11,7 @@ from test_vrss_training import in_stories
 from limner.config import build
 from limner.encoders.vocabulary import Vocabulary
 from limner.errors import CheckpointError, ConfigError, DataError
-from limner.research.datasets.pairs import PairSet
+from limner.research.datasets.pairs import PairSet, data_set
 from limner.research.losses.ranking import sum_hinge
 from limner.research.runs.fit import prepare
 from limner.research.runs.train import maximise, validation
@@ -112,6 +112,18 @@ def test_what_graphs_teach(graphs, mode, loss, due):
     built = task(corpus(), f"graph={mode}", f"graphs={graphs}", "caption=off")
     assert gradients(built, loss) == due
     assert gradients(built, "ranking") == RETRIEVER
+
+
+def test_shuffled_graphs_are_dealt_to_other_pictures_and_drawn_ones_to_their_own():
+    def graphs_of(which):
+        drawn = ("data.set=picturebook", "data.stories=12", f"graphs={which}")
+        return {name: graph.objects for name, graph in gsda.graphs_of(config(*drawn)).items()}
+
+    own = data_set("picturebook").graphs(12, config().data.world_seed, shuffled=None)
+    assert graphs_of("drawn") == {name: graph.objects for name, graph in own.items()}
+    dealt = graphs_of("shuffled")
+    assert dealt.keys() == own.keys()
+    assert dealt != graphs_of("drawn")
 
 
 @pytest.mark.parametrize(

@@ -344,6 +344,15 @@ def test_rates_fall_at_the_epochs_named_and_one_of_its_own_stays(tmp_path):
     assert [first / second for first, second in cosine] == pytest.approx([2.0] * 4)  # along it all fall
 
 
+@pytest.mark.parametrize(
+    ("restarts", "due"),
+    [((), [1, 0.5 + 0.5**1.5, 0.5, 0.5 - 0.5**1.5, 0, 0]), ((1, 3), [1, 1, 0.5, 1, 0, 0])],
+)
+def test_each_cycle_of_a_cosine_falls_to_nothing_and_stays_there(restarts, due):
+    config = LoopConfig(epochs=4, schedule="cosine", restarts=restarts)
+    assert [config.share_of_rate(epoch) for epoch in range(6)] == pytest.approx(due)
+
+
 def resumes(whole, folder, config, stops):
     """Stop a run after each of some steps and resume it: the same run as one that was not stopped."""
     for stop_after in stops:
