@@ -83,6 +83,14 @@ def test_standard_input_is_read_as_said(lib, typed, tmp_path):
     assert second["story"]["title"] == "Three colours"
 
 
+def test_what_an_export_leaves_is_told_with_its_name(lib, typed, tmp_path, capsys):
+    (tmp_path / "a.md").write_text(TEXT)
+    (tmp_path / "out_pictures").mkdir()
+    (tmp_path / "out_pictures" / "mine.txt").write_text("mine")
+    assert typed(lib, "a.md", "-o", "out.md") == 0
+    assert "\nout.md: out_pictures holds 1 other file" in f"\n{capsys.readouterr().err}"
+
+
 def test_a_name_without_a_suffix_gets_that_of_the_format(lib, typed, tmp_path):
     (tmp_path / "a.md").write_text(TEXT)
     assert typed(lib, "a.md", "-o", "page", "--format", "json") == 0
