@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
 from limner.errors import DataError
+from limner.export import LAYOUTS
 from limner.records import Picture
 from limner.store.known import IndexReport
 from limner.store.library import PictureStore
@@ -44,6 +45,8 @@ def test_what_the_library_holds(guarded, drawn_library, drawn):
     assert broken["reason"]
     assert told["writable"] is True
     assert told["wording"]["channels"]["captions"] == "words of the picture"
+    assert told["wording"]["layouts"].keys() == {suffix.removeprefix(".") for suffix in LAYOUTS}
+    assert set(told["wording"]["paged"]) < told["wording"]["layouts"].keys()
     again = [one for one in told["duplicates"] if any(picture["paths"] == 2 for picture in one["pictures"])]
     assert len(again) == 1
     assert told["duplicate_groups"] == len(told["duplicates"])

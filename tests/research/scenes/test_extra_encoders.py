@@ -132,6 +132,15 @@ def test_traits_are_shape_and_palette_of_the_picture_as_it_is(tmp_path, data):
     np.testing.assert_allclose(rows[2, 18:], palette, atol=1e-2)
 
 
+@pytest.mark.parametrize(
+    ("value", "shade"), [(51, 0), (52, 1), (102, 1), (103, 2), (153, 2), (154, 3), (205, 4)]
+)
+def test_each_colour_has_five_shades_of_equal_width(value, shade):
+    shares = module.picture_traits(Image.new("RGB", (8, 8), (value, 0, value)))[18:]
+    assert shares.argmax() == shade * 25 + shade
+    assert shares.sum() == 1
+
+
 def test_pictures_of_any_size_have_traits():
     for size in [(1, 1), (1, 9000), (3000, 2)]:
         made = module.picture_traits(Image.new("RGB", size, (255, 255, 255)))
