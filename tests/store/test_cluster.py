@@ -20,7 +20,7 @@ from pyarrow.fs import copy_files
 
 import limner
 from limner.cli.main import run
-from limner.errors import ConfigError, LimnerError
+from limner.errors import ConfigError, DataError, LimnerError
 from limner.locations import file_system, location
 from limner.store import cluster as cluster_module
 from limner.store.cluster import FOLDER
@@ -252,3 +252,17 @@ def test_what_is_missing_without_ray_is_one_line(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.endswith(
         "limner: Ray is not installed; run: pip install 'limner[scale]'\n"
     )
+
+
+@pytest.mark.slow
+def test_what_a_worker_says_is_wrong_is_what_is_raised():
+    from ray.exceptions import RayError, RayTaskError
+
+    own = DataError("a.jpg: broken")
+    task = RayTaskError("encode", "Traceback", own)
+    around = RuntimeError("user code")
+    around.__cause__ = task
+    assert cluster_module._plain(task) is cluster_module._plain(around) is own
+    lost = cluster_module._plain(RayError("a node is gone"))
+    assert isinstance(lost, DataError)
+    assert "a node is gone" in str(lost)
