@@ -82,8 +82,8 @@ def test_networks_run_though_all_threads_run_them_first_at_the_same_time():
 @pytest.mark.parametrize(
     ("name", "count", "told"),
     [
-        ("cuda", 0, "torch finds no CUDA card on this machine; use cpu or auto"),
-        ("cuda:2", 2, r"2 CUDA card\(s\), cuda:0 to cuda:1"),
+        ("cuda", 0, "torch finds no CUDA GPU on this machine; use cpu or auto"),
+        ("cuda:2", 2, r"2 CUDA GPU\(s\), cuda:0 to cuda:1"),
         ("mps", 0, "no Apple GPU"),
         ("gpu", 2, "'gpu': expected auto, cpu, cuda, cuda:N or mps"),
         ("cuda:", 2, "expected auto"),
@@ -223,7 +223,7 @@ def test_a_command_refuses_a_card_that_is_not_there_in_one_line(home, monkeypatc
     assert run([*words, "--library", "lib", "--device", "cuda:1"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 + (words[0] == "illustrate")  # which says first how it reads the text
-    assert "device 'cuda:1': torch finds no CUDA card on this machine; use cpu or auto" in said
+    assert "device 'cuda:1': torch finds no CUDA GPU on this machine; use cpu or auto" in said
     assert not (home / "page.html").exists()
 
 

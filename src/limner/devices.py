@@ -29,7 +29,7 @@ Precision = Literal["float32", "bfloat16", "float16"]
 Engine = Literal["auto", "torch", "openvino"]
 """Engine that runs a network on a CPU; for a torch network, auto uses OpenVINO only after many pictures."""
 TORCH = "'limner[torch]'"
-"""Argument for ``pip install`` with the packages that CUDA cards and Apple GPUs need."""
+"""Argument for ``pip install`` with the packages that CUDA GPUs and Apple GPUs need."""
 _FIRST_LOOK = threading.Lock()
 _NAMED = re.compile(r"cpu|mps|cuda(:\d{1,3})?", re.ASCII)
 
@@ -66,7 +66,7 @@ def device_of(name: str) -> str:
     """Find the torch device of that name.
 
     Args:
-        name: "cpu", "cuda", "cuda:N" (N from 0) or "mps"; "auto" is the first CUDA card, or else the CPU.
+        name: "cpu", "cuda", "cuda:N" (N from 0) or "mps"; "auto" is the first CUDA GPU, or else the CPU.
     Raises:
         ConfigError: the name is unknown, or this machine has no such device.
         MissingError: the device needs torch, which is not installed.
@@ -82,7 +82,7 @@ def device_of(name: str) -> str:
         return "cuda" if cards else "cpu"
     kind, _, number = name.partition(":")
     if kind == "cuda" and int(number or 0) >= cards:
-        found = "no CUDA card" if not cards else f"{cards} CUDA card(s), cuda:0 to cuda:{cards - 1}"
+        found = "no CUDA GPU" if not cards else f"{cards} CUDA GPU(s), cuda:0 to cuda:{cards - 1}"
         raise ConfigError(f"device {name!r}: torch finds {found} on this machine; use cpu or auto")
     if kind == "mps" and not torch.backends.mps.is_available():
         raise ConfigError("device 'mps': torch finds no Apple GPU on this machine; use cpu or auto")

@@ -61,7 +61,7 @@ class Library:
             environment variable LIMNER_LIBRARY; if unset, the default library. The library refers to your
             pictures; it neither moves nor changes them.
         weights: weights of encoders for searching and illustrating, ``NAME=FILE``, or folders to look in.
-        device: device of the encoders: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        device: device of the encoders: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
             Sentences are encoded on the CPU, and a trained run that is already open stays on its device.
         make: whether an empty library is created at once; otherwise it is created with its first pictures.
 

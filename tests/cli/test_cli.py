@@ -164,7 +164,7 @@ def test_search_takes_a_file_words_to_leave_out_and_a_cut_off(world, tmp_path, c
     assert run(["search", "no snow", "--json", *library]) == 0
     assert json.loads(capsys.readouterr().out)[0]["notes"] == [note]
     assert run(["search", *library]) == 2
-    assert "give either words, or a picture" in capsys.readouterr().err
+    assert "give either words or --like" in capsys.readouterr().err
 
 
 def test_search_finds_a_caption_by_its_own_words(world, capsys):
@@ -447,6 +447,6 @@ def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, cap
     capsys.readouterr()
     assert run(["search", "a boat", "--library", library]) == 0
     out, err = capsys.readouterr()
-    assert "1 picture of 2 left out: nothing to compare with words" in err
+    assert "1 of 2 pictures left out: without captions" in err
     assert "IMG_0000" in out
     assert "IMG_0001" not in out

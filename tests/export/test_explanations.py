@@ -78,7 +78,7 @@ def test_how_a_board_was_made(board) -> None:
     assert settings(board.model_copy(update={"settings": asked})) == [
         ("Pictures shown", "usual"),
         ("Repeats allowed", "no"),
-        ("Ruled out", "b"),
+        ("Banned", "b"),
     ]
 
 

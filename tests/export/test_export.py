@@ -175,4 +175,4 @@ def test_predictions_of_a_model_are_told_in_every_text(model_board, tmp_path: Pa
 
         text = "\n".join(slide.notes_slide.notes_text_frame.text for slide in Presentation(str(out)).slides)
     assert text.count("The picture shows the result of this step (81 %).") == 5
-    assert text.count("Words the model looked at most: ") == 6
+    assert text.count("Words with the most attention: ") == 6

@@ -32,9 +32,9 @@ def test_relations_that_hold_come_by_probability(board):
     found = holding(step)
     assert [(one.percent, one.sure) for one in found] == [(90, True), (66, False), (50, False)]
     assert found[0].sentence == "The picture shows the result of this step."
-    line = next(line for line in explain(step).lines() if line.startswith("As the model sees it"))
+    line = next(line for line in explain(step).lines() if line.startswith("Predicted by the model"))
     assert line == (
-        "As the model sees it: The picture shows the result of this step (90 %)."
+        "Predicted by the model: The picture shows the result of this step (90 %)."
         " Holds: relation Mood (66 %). The text says what can be seen in the picture (50 %)."
     )
     assert not any("model" in line for line in explain(board.steps[0]).lines())
@@ -52,6 +52,6 @@ def test_the_words_looked_at_most(board):
     shares = [("Once", 0.1), (".", 0.4), ("red", 0.3), ("roof", 0.15), ("red", 0.05)]
     step = board.steps[0].model_copy(update={"attention": tuple(shares)})
     assert most_attended(step) == ("red",)
-    assert "Words the model looked at most: red." in explain(step).lines()
+    assert "Words with the most attention: red." in explain(step).lines()
     even = tuple((word, 0.2) for word, _ in shares)
     assert most_attended(step.model_copy(update={"attention": even})) == ()

@@ -25,7 +25,7 @@ def describe(
     timeout_s: float = 120.0,
     json: Flag = False,
 ) -> None:
-    """Caption the pictures of a library with a vision model on your own server.
+    """Caption the pictures of a library with a vision model that you run yourself.
 
     The model is called through the chat API that Ollama, llama.cpp, LM Studio and vLLM offer. It gets a
     small copy of each picture and answers with a sentence and keywords, which are stored in the library under
@@ -40,8 +40,8 @@ def describe(
     Parameters
     ----------
     library
-        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
-        library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last (see 'limner
+        library').
     endpoint
         URL of the chat API, usually ending in /v1.
     model

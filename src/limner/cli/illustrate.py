@@ -127,13 +127,13 @@ def illustrate(
         Folder of a trained same-document metric, used to compare pictures with each other and with pinned
         ones; the library must have been indexed with it.
     weights
-        Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
+        Folder of CLIP's weights, or NAME=FOLDER. Repeatable.
     device
-        Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        Device for trained runs: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     min_probability
         Probability below which a step stays blank, from 0 (never blank) to 1. Use it instead of --show.
     rewrite
-        Name of a language model on your own server. It describes a picture for each step in one sentence,
+        Name of a language model that you run yourself. It describes a picture for each step in one sentence,
         with "a fox" instead of a name or "he". The sentence helps to find pictures and is never shown.
     endpoint
         With --rewrite: URL of the model's chat API, usually ending in /v1; see 'limner describe'.
@@ -146,7 +146,7 @@ def illustrate(
     allow_outside
         Allow the text to show files from outside its own folder and the library.
     settings
-        TOML file with storyboard options.
+        TOML file with storyboard settings.
     set
         One storyboard option, such as candidates=500. Repeatable.
     include

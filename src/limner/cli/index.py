@@ -40,7 +40,7 @@ def index(
     ocr: bool = True,
     json: Flag = False,
 ) -> None:
-    """Read folders of pictures into a library; run it again to pick up changes.
+    """Index folders of pictures in a library; run it again to pick up changes.
 
     Only new and changed files are read. A run that was interrupted or killed continues where it stopped.
     It never changes your pictures.
@@ -81,7 +81,7 @@ def index(
         URL of the Ray cluster for '--engine ray', such as ray://head:10001. Default: one process per core of
         this machine.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. CLIP always runs on the CPU.
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps. CLIP always runs on the CPU.
     captions
         Use captions that come with the pictures: metadata, sidecar files, readable file names.
     sentences

@@ -150,10 +150,10 @@ def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
 
 _ILLUSTRATE = {
     "studio": "Create and edit storyboards (illustrated texts) in a browser.",
-    "index": "Read folders of pictures into a library.",
+    "index": "Index folders of pictures in a library.",
     "illustrate": "Choose a picture for every step of a text.",
-    "search": "Find pictures by words.",
-    "describe": "Caption your pictures with a vision model on your own server.",
+    "search": "Find pictures by words or by a picture.",
+    "describe": "Caption your pictures with a vision model that you run yourself.",
     "library": "Show where the library is and what it contains.",
     "verify": "Check limner's stored files for corruption.",
     "models": "List and download encoders.",

@@ -1,4 +1,4 @@
-"""``limner search``: ranks pictures for a query, with the probability that each fits.
+"""``limner search``: finds pictures by words or by a picture, best first.
 
 Parses options and prints the result; `limner.library.Library` searches.
 """
@@ -21,7 +21,8 @@ class SearchRow(Record):
 
     Attributes:
         rank: rank, from 1.
-        probability: probability that the picture fits, from 0 to 1; None with a trained run.
+        probability: probability that the picture fits, from 0 to 1; None with a trained run or in a search
+            by a picture.
         fit: the probability in a word.
         score: log-odds that it is the wanted picture.
         channels: score by channel, in standard deviations above the mean of the library's pictures.
@@ -64,7 +65,7 @@ def search(
 ) -> None:
     """Find pictures by words or by a picture.
 
-    Each picture is listed with the probability that it fits the words.
+    A search by words lists the probability that each picture fits, except with --model.
 
     Example: limner search "a boat on a stormy sea"
 
@@ -73,13 +74,13 @@ def search(
     words
         Words to search for.
     library
-        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
-        library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last (see 'limner
+        library').
     k
         Number of pictures to print.
     like
-        Picture to search with instead of words: a file, which is not added to the library, or a picture in
-            it.
+        Picture to search with instead of words: a file (not added to the library) or a picture of the
+        library.
     with_
         With --like: words for things that the pictures should show too. Repeatable.
     without
@@ -95,13 +96,14 @@ def search(
     min_probability
         Leave out pictures with a probability below this, from 0 to 1.
     channel
-        Channel to use: captions, base, labels or clip. Repeatable. Default: all that the library has.
+        Channel to use: captions, multilingual, ocr, clip, base or labels. Repeatable. Default: all that the
+        library has.
     model
         Folder of a trained run to use instead of all channels; the library must have been indexed with it.
     weights
-        Weights of clip: NAME=FOLDER, or a folder to look in. Repeatable.
+        Folder of CLIP's weights, or NAME=FOLDER. Repeatable.
     device
-        Device for trained runs: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        Device for trained runs: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON.
     """
@@ -110,7 +112,7 @@ def search(
     from limner.library import Library
 
     if (words is None) == (like is None):
-        raise ConfigError("search: give either words, or a picture with --like")
+        raise ConfigError("search: give either words or --like PICTURE")
     query = like if words is None else words
     opened = Library.open(library, weights=weights, device=device, note=say)
     found = opened.search(
@@ -130,8 +132,9 @@ def search(
     for line in found.notes:
         say(line)
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
-        wordless = counted(found.searched - len(found) - found.below, "picture")
-        say(f"{wordless} of {found.searched} left out: nothing to compare with words")
+        left_out = found.searched - len(found) - found.below
+        pictures = counted(found.searched, "picture")
+        say(f"{left_out} of {pictures} left out: without captions and vectors to compare with words")
     coordinates = opened.store.coordinates(one.picture.id for one in found) if json else {}
     rows = [
         SearchRow(
@@ -154,7 +157,7 @@ def search(
         return
     if not rows:
         if not found.notes:
-            say("nothing found")
+            say("no pictures found")
         return
     # Paths wrap instead of being truncated, because a truncated path is of no use.
     table = Table("rank", "probability", Column("picture", overflow="fold"), "caption", title=str(query))

@@ -37,8 +37,8 @@ def studio(
     Parameters
     ----------
     library
-        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last, see 'limner
-        library'. If there is none, an empty one is created, to which you add folders.
+        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the library used last (see 'limner
+        library'). If there is none, an empty one is created, to which you add folders.
     projects
         Folder of the projects. Default: LIB.projects next to the library's folder LIB, or a folder in your
         data folder if the library is read-only or on object storage.
@@ -60,7 +60,7 @@ def studio(
     weights
         Weights for searches and for folders that are added: NAME=FILE, or a folder to look in. Repeatable.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. Sentences are encoded on the
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps. Sentences are encoded on the
         CPU.
     text
         Text to open (Markdown, HTML, plain text, Word or PDF), as a new project unless there is one with the

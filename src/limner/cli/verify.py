@@ -52,7 +52,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
     ----------
     folders
         Folders of libraries, feature stores, runs, projects or studies, or folders that contain several of
-        these. Default: the library: $LIMNER_LIBRARY; if unset, the one used last, see 'limner library'.
+        these. Default: the library: $LIMNER_LIBRARY; if unset, the one used last (see 'limner library').
     votes
         Database of a study's votes, if they are not in its folder.
     repair

@@ -16,7 +16,7 @@ HOLDS = 0.5
 """Probability from which a relation is put into words."""
 
 SURE = 2 / 3
-"""Probability, odds of two to one, from which a relation is stated next to the picture."""
+"""Probability (odds of two to one) from which a relation is stated next to the picture."""
 
 SENTENCES = {
     "expansion": "The picture shows what this step is about.",
@@ -29,8 +29,8 @@ SENTENCES = {
     "visible": "The text says what can be seen in the picture.",
     "subjective": "The text gives an opinion on what the picture shows.",
     "action": "The picture shows a moment of the action in the text.",
-    "story": "The text tells what lies behind the picture.",
-    "meta": "The text tells how the picture was made.",
+    "story": "The text tells the story behind the picture.",
+    "meta": "The text says how, when or where the picture was taken.",
     "irrelevant": "The text has little to do with the picture.",
 }
 """Relations of CITE and of Clue, by their names in the picture book.
@@ -56,9 +56,9 @@ SPELLINGS = {
 
 STRENGTHS = ("least", "less", "an even share", "more", "most")
 EDGES = (0.5, 0.8, 1.25, 2.0)
-"""Limits between the strengths, in multiples of an even share, which is 1 / number of words."""
+"""Limits between the strengths, in multiples of an even share, which is 1 / number of tokens."""
 
-MOST = 5
+MAX_ATTENDED_WORDS = 5
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LikelyRelation:
 
     Attributes:
         sentence: meaning of the relation.
-        percent: its probability, from 50 to 100.
+        percent: its probability in percent, from 50 to 100.
         sure: whether it is likely enough to be stated next to the picture.
     """
 
@@ -77,7 +77,7 @@ class LikelyRelation:
 
 
 def sentence(relation: str) -> str:
-    """Meaning of a relation, or ``relation NAME`` for an unknown name."""
+    """Meaning of a relation as a sentence, or ``Holds: relation NAME.`` for an unknown name."""
     name = relation.casefold()
     return SENTENCES.get(SPELLINGS.get(name, name), f"Holds: relation {relation}.")
 
@@ -92,23 +92,24 @@ def holding(step: BoardStep) -> tuple[LikelyRelation, ...]:
     )
 
 
-def strength(share: float, words: int) -> int:
+def strength(share: float, tokens: int) -> int:
     """Strength of a share of attention compared with an even share.
 
     Args:
         share: share, in [0, 1].
-        words: number of words.
+        tokens: number of tokens, with punctuation.
     Returns:
         1 to 5, 3 for about an even share.
     """
-    return 1 + sum(share * words >= edge for edge in EDGES)
+    return 1 + sum(share * tokens >= edge for edge in EDGES)
 
 
 def most_attended(step: BoardStep) -> tuple[str, ...]:
-    """Up to five different words with more than an even share, most attended first."""
-    count = len(step.attention)
-    found = sorted((item for item in step.attention if is_word(item[0])), key=lambda item: -item[1])
-    return tuple(dict.fromkeys(word for word, share in found if strength(share, count) > 3))[:MOST]
+    """Up to five different words with at least 1.25 times an even share of attention, the most first."""
+    tokens = len(step.attention)
+    words = sorted((item for item in step.attention if is_word(item[0])), key=lambda item: -item[1])
+    attended = dict.fromkeys(word for word, share in words if strength(share, tokens) > 3)
+    return tuple(attended)[:MAX_ATTENDED_WORDS]
 
 
 def is_word(token: str) -> bool:
@@ -136,7 +137,7 @@ def known_credit(picture: Picture) -> str:
 
 
 def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> str:
-    """Alt text of a picture of a step; never empty.
+    """Alt text of a picture of a step; "" for a blank step.
 
     The text's own alt text has priority, then the picture's description; for a picture without words of its
     own, the first words of its step.
@@ -156,21 +157,21 @@ def alt_text(step: BoardStep, story: Story, picture: Picture | None = None) -> s
     return _one_line(shown.alt) or first_words(story.steps[step.position].text)
 
 
-MOST_LETTERS = 120
+MAX_ALT_CHARACTERS = 120
 """Maximum number of characters of a step's first words."""
 
 
 def first_words(text: str) -> str:
     """Beginning of a text on one line, cut between two words if it is long."""
     line = _one_line(text)
-    if len(line) <= MOST_LETTERS:
+    if len(line) <= MAX_ALT_CHARACTERS:
         return line
-    cut = line[: MOST_LETTERS + 1]
+    cut = line[: MAX_ALT_CHARACTERS + 1]
     return (cut.rpartition(" ")[0] or cut[:-1]) + " …"
 
 
 def picture_alt(picture: Picture, role: str) -> str:
-    """The picture's description, or its labels, or `role` with a note that there is neither.
+    """The picture's description; without one, `role` and "no description", with up to three labels.
 
     Args:
         picture: the picture.
@@ -204,7 +205,10 @@ def story_credits(story: Story) -> tuple[tuple[str, str], ...]:
 
 
 def colophon(story: Story) -> list[str]:
-    """The text's metadata except its author, one line each; labelled only in English texts."""
+    """The text's metadata except its author, one line each.
+
+    They are labelled if the text is English or states no language.
+    """
     stated = [(name, value) for name, value in story_credits(story) if name != "Text"]
     named = story.language.partition("-")[0].lower() in ("", ENGLISH)
     return [f"{name}: {value}" if named else value for name, value in stated]
@@ -230,7 +234,7 @@ SETTINGS = {
     "show": "Pictures shown",
     "allow_repeats": "Repeats allowed",
     "pins": "Pinned",
-    "bans": "Ruled out",
+    "bans": "Banned",
     "model": "Trained run",
     "relation": "Relation asked for",
 }
@@ -243,7 +247,7 @@ class Explanation:
 
     Attributes:
         origin: who chose it, in words.
-        reason: the storyboard's own sentence.
+        reason: `BoardStep.reason` on one line.
         chance: sentence on the probability that the picture fits, or "".
         matched: words of the text that occur in the picture's words.
         runners_up: sentence on the other pictures, or "".
@@ -268,9 +272,9 @@ class Explanation:
         said += [self.runners_up] if self.runners_up else []
         if self.relations:
             parts = " ".join(f"{one.sentence[:-1]} ({one.percent} %)." for one in self.relations)
-            said.append(f"As the model sees it: {parts}")
+            said.append(f"Predicted by the model: {parts}")
         if self.attended:
-            said.append(f"Words the model looked at most: {', '.join(self.attended)}.")
+            said.append(f"Words with the most attention: {', '.join(self.attended)}.")
         return tuple(said)
 
 
@@ -326,8 +330,9 @@ def settings(board: Board) -> list[tuple[str, str]]:
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
-    """Paragraphs of a step's text: divided at empty lines, with inner line ends, and control characters as
-    U+FFFD.
+    """Split a step's text into paragraphs at blank lines.
+
+    Line breaks inside a paragraph are kept; characters that XML does not allow become U+FFFD.
     """
     blocks = re.split(r"\n[^\S\n]*\n", re.sub(r"\r\n?|[\u2028\u2029]", "\n", carried(text)))
     kept = tuple(

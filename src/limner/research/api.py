@@ -34,7 +34,7 @@ def train(
         overrides: values of single settings: ``{"loop.lr": 2e-4}``, or strings ``key=value``.
         smoke: whether to shrink the run to a few seconds, to test the settings.
         weights: weights of the backbone: a file, or a folder to look in.
-        device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     Returns:
         The run, with the weights that did best on validation.
     Raises:

@@ -47,9 +47,9 @@ def test_on_the_cpu_they_take_gloo(torchrun, name, cards):
 @pytest.mark.parametrize(
     ("name", "cards", "told"),
     [
-        ("cuda", 1, r"device 'cuda:1': torch finds 1 CUDA card\(s\)"),
+        ("cuda", 1, r"device 'cuda:1': torch finds 1 CUDA GPU\(s\)"),
         ("cuda:0", 2, "2 processes need a device each"),
-        ("cuda", 0, "no CUDA card"),
+        ("cuda", 0, "no CUDA GPU"),
     ],
 )
 def test_too_few_cards_are_said_before_a_group_is_made(torchrun, name, cards, told):

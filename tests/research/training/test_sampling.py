@@ -43,5 +43,5 @@ def test_weights_that_say_nothing_are_refused(weights):
 def test_a_system_that_cannot_heed_weights_refuses_them():
     data = {"set": "mixture", "mixture": {"one": {"set": "stories", "weight": 2.0}}}
     assert build(LimnerConfig, {"data": data}, "test").data.mixture["one"].weight == 2
-    with pytest.raises(ConfigError, match=r"every row once per epoch; leave data.mixture.one.weight out"):
+    with pytest.raises(ConfigError, match=r"every row once per epoch; remove data.mixture.one.weight"):
         build(DualConfig, {"data": data}, "test")

@@ -51,7 +51,7 @@ def evaluate(
     decoder: Annotated[tuple[Coupling, ...], PLAIN] = ("off", "chain", "anchor"),
     json: Flag = False,
 ) -> None:
-    """Measure retrieval on a data set of illustrated stories, or on your own relevance judgements.
+    """Measure how well a library's encoders retrieve pictures, on stories or your own relevance judgements.
 
     Every page is a query for its own picture among all pictures of the split; with --qrels, every topic is a
     query for the pictures judged relevant, among all pictures of the library. Intervals are 95 % bootstrap
@@ -65,7 +65,7 @@ def evaluate(
         Folder with stories.jsonl and its pictures.
     library
         Path or URL of the library in which those pictures are indexed. Default: $LIMNER_LIBRARY,
-        else the one used last, see 'limner library'.
+        else the one used last (see 'limner library').
     qrels
         Instead of a data set: relevance judgements in TREC format, with picture ids as documents, as written
         by 'limner study preferences' from your changes in the studio. Needs --topics.
@@ -76,7 +76,7 @@ def evaluate(
     channel
         captions, base, labels or clip (repeatable). Default: all the library has.
     weights
-        NAME=FOLDER, or a folder to look in, for clip (repeatable).
+        Folder of CLIP's weights, or NAME=FOLDER (repeatable).
     decoder
         Decoder: off, chain or anchor (repeatable).
     json

@@ -27,7 +27,7 @@ def figure(
     count: int = 4,
     resamples: int = 10_000,
 ) -> None:
-    """Draw a figure of a paper from measured runs.
+    """Reproduce a figure of a paper from measured runs.
 
     Example: limner figure cmcm-5 --runs runs --to figure5.pdf
 

@@ -78,7 +78,7 @@ def measure(
     weights
         Weights of the backbone, if features must still be computed: a file, or a folder to look in.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     precision
         Precision of runs with a trained backbone: float32, bfloat16 or float16. Default: that of training.
         Stored features keep theirs.

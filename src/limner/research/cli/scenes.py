@@ -90,8 +90,8 @@ def scenes(
     again
         Process all pictures again.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps. OpenVINO runs .onnx files on the
-        CPU, onnxruntime-gpu on a CUDA card.
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps. OpenVINO runs .onnx files on the
+        CPU, onnxruntime-gpu on a CUDA GPU.
     batch
         Number of pictures per batch of the detector.
     workers

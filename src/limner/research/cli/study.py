@@ -43,7 +43,7 @@ def preferences(
     Parameters
     ----------
     library
-        Folder of the library. Default: $LIMNER_LIBRARY, else the one used last, see 'limner library'.
+        Folder of the library. Default: $LIMNER_LIBRARY, else the one used last (see 'limner library').
     to
         Folder to write to; created if missing.
     projects

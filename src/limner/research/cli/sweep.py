@@ -60,7 +60,7 @@ def sweep(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps.
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     json
         Print JSON instead of a table.
     """

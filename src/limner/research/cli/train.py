@@ -66,7 +66,7 @@ def train(
     weights
         Weights of the backbone: a file, or a folder to look in.
     device
-        Device: auto (a CUDA card if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
+        Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps; under torchrun, auto and cuda
         are one card per process.
     precision
         Precision: float32, bfloat16 or float16; the last two are fast only on some GPUs and CPUs. Default:

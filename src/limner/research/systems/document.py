@@ -1,4 +1,6 @@
-"""Same-document metric: a projection of picture features in which pictures of one story are close.
+"""Same-document metric: a projection of picture features in which pictures of one document are close.
+
+Documents are the stories of the training set.
 
 Used as the pairwise term between the pictures of a storyboard, and for pinned pictures.
 """
@@ -13,7 +15,7 @@ from torch.nn.functional import normalize
 from limner.config import Record
 from limner.research.losses.contrastive import same_group
 from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask
-from limner.research.systems.picture_side import EvenFeatures
+from limner.research.systems.picture_side import StandardisedFeatures
 from limner.research.training.corpus import Batch
 from limner.research.training.settings import RunConfig, every_preset
 
@@ -56,8 +58,8 @@ class DocumentConfig(RunConfig):
     features: Literal["pooled", "stages"] = "stages"
 
 
-class SameDocument(EvenFeatures):
-    """Standardised features → unit length → linear → unit length."""
+class SameDocument(StandardisedFeatures):
+    """Standardised features → unit length → dropout → linear → unit length."""
 
     name = "document"
 
@@ -72,11 +74,11 @@ class SameDocument(EvenFeatures):
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(B, F) features, or input of `features` → (B, D) unit vectors."""
-        return normalize(self.project(self.even(pictures)), dim=1)
+        return normalize(self.project(self.standardise(pictures)), dim=1)
 
 
 class DocumentTask(SystemTask[DocumentConfig, SameDocument]):
-    """Training objective: pictures of one story should be closer to each other than to all others."""
+    """Training objective: bring pictures of one story closer to each other than to those of others."""
 
     stories = True
 

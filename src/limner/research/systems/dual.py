@@ -19,7 +19,7 @@ from limner.research.losses.contrastive import info_nce
 from limner.research.losses.ranking import product
 from limner.research.nn.words import read_both_ways
 from limner.research.systems.base import Capabilities, ModelParts, System, SystemTask, evaluating, to_tensor
-from limner.research.systems.picture_side import EvenFeatures
+from limner.research.systems.picture_side import StandardisedFeatures
 from limner.research.systems.text_side import StoryModel
 from limner.research.training.corpus import Batch, Corpus
 from limner.research.training.settings import RunConfig, every_preset
@@ -69,7 +69,7 @@ class DualConfig(RunConfig):
     features: Literal["pooled", "stages"] = "stages"
 
 
-class Dual(StoryModel, EvenFeatures):
+class Dual(StoryModel, StandardisedFeatures):
     """The dual encoder."""
 
     name = "dual"
@@ -109,7 +109,7 @@ class Dual(StoryModel, EvenFeatures):
 
     def pictures(self, pictures: Tensor) -> Tensor:
         """(B, F) features, or input of `features` → (B, D) unit vectors."""
-        return normalize(self.of_image(self.even(pictures)), dim=1)
+        return normalize(self.of_image(self.standardise(pictures)), dim=1)
 
     @property
     def scale(self) -> Tensor:

@@ -30,7 +30,7 @@ class FixedFeatures(Model):
             self.centre.copy_(corpus.moments(self.described)[0])
 
 
-class EvenFeatures(FixedFeatures):
+class StandardisedFeatures(FixedFeatures):
     """Base of models over frozen features, standardised by mean and deviation over the training pictures."""
 
     spread: Tensor
@@ -41,7 +41,7 @@ class EvenFeatures(FixedFeatures):
         self.register_buffer("spread", torch.ones(parts.image_width))
         self.dropout = nn.Dropout(architecture.dropout)
 
-    def even(self, pictures: Tensor) -> Tensor:
+    def standardise(self, pictures: Tensor) -> Tensor:
         """(B, F), or input of `features` → (B, F): standardised, scaled to unit length, then dropout."""
         found: Tensor = self.dropout(normalize((self.described(pictures) - self.centre) / self.spread, dim=1))
         return found

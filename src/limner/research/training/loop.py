@@ -1,6 +1,6 @@
 """The training loop for all models: steps, validation, best weights, and resuming.
 
-A run resumes at the last saved step, bit for bit on the CPU.
+A run resumes at the last saved step; on the CPU the result is bitwise the same.
 """
 
 import math
@@ -56,9 +56,10 @@ class Task(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Tensor]:
-        """State between steps other than weights, such as a bank of embeddings.
+        """State kept between steps besides the weights, such as a bank of embeddings.
 
-        Called in each process, which must have flushed its own files; the first process's state is saved.
+        Called in every process, which must flush its own files before it returns; only the first process's
+        state is saved.
         """
         ...
 
@@ -73,12 +74,12 @@ class Event:
 
     Attributes:
         kind: step or epoch.
-        position: progress of training.
-        values: mean losses of the epoch so far, or validation figures.
+        position: epoch, step and totals so far.
+        values: mean losses of the epoch so far, or validation metrics.
         remaining_s: estimated seconds to the end.
         steps: batches per epoch.
         epochs: total number of epochs.
-        metric: figure by which the best weights are selected.
+        metric: metric by which the best weights are selected.
     """
 
     kind: Literal["step", "epoch"]
@@ -112,7 +113,7 @@ class Loop:
             config: settings of the loop.
             folder: run folder; created if missing. Holds the best weights, the resumable state and the
                 history.
-            validate: returns figures on the validation split; called once per epoch without gradients.
+            validate: returns metrics on the validation split; called once per epoch without gradients.
             maximise: whether higher values of `config.metric` are better.
             report: called after each step and epoch; returning True saves and stops.
             saved_with: values stored with the weights (the resolved settings).
@@ -154,7 +155,7 @@ class Loop:
         """Train to the end, starting from the saved state if the folder has one.
 
         Returns:
-            The final position; after a stop it is not `finished`.
+            The last position; `finished` tells whether training is complete.
         Raises:
             NumericsError: a loss is not finite; the message names step, term and samples.
             CheckpointError: the saved state does not match, or a file cannot be written.
@@ -256,19 +257,19 @@ class Loop:
             checkpoint.write_history(self._folder / HISTORY, self._state.position.history)
 
     def _close_epoch(self) -> bool:
-        """Validate, keep the best weights, step the schedule, save; return whether to stop."""
+        """Validate, save the best weights, step the schedule, write a checkpoint; return whether to stop."""
         position, metric = self._state.position, self._config.metric
         processes.broadcast_model(self._task.model)
         self._task.model.eval()
         with torch.no_grad():
-            figures = dict(self._validate(self._task.model))
+            metrics = dict(self._validate(self._task.model))
         # machines may round differently, but all must make the same decisions
-        figures[metric] = processes.broadcast_number(figures[metric], self._device)
-        if not math.isfinite(figures[metric]):
+        metrics[metric] = processes.broadcast_number(metrics[metric], self._device)
+        if not math.isfinite(metrics[metric]):
             raise NumericsError(
-                f"training: validation {metric} is {figures[metric]} at epoch {position.epoch}"
+                f"training: validation {metric} is {metrics[metric]} at epoch {position.epoch}"
             )
-        value = self._sign * figures[metric]
+        value = self._sign * metrics[metric]
         lr = self._state.optimiser.param_groups[0]["lr"]
         schedule = self._state.schedule
         if isinstance(schedule, ReduceLROnPlateau):
@@ -279,18 +280,18 @@ class Loop:
                 warnings.filterwarnings("ignore", message="Detected call of `lr_scheduler.step")
                 schedule.step()
         if position.best is None or value > self._sign * position.best:
-            position.best, position.best_epoch = figures[metric], position.epoch
+            position.best, position.best_epoch = metrics[metric], position.epoch
             if self._rank == 0:
-                described = {"config": self._saved_with, "epoch": position.epoch, "validation": figures}
+                described = {"config": self._saved_with, "epoch": position.epoch, "validation": metrics}
                 checkpoint.save(self._folder / BEST, self._task.model.state_dict(), described)
-        entry = {"epoch": position.epoch, "lr": lr, "loss": position.means, "val": figures}
+        entry = {"epoch": position.epoch, "lr": lr, "loss": position.means, "val": metrics}
         if self._val_pairs is not None:
             entry["val_pairs"] = self._val_pairs
         position.history.append(entry | ({"skipped": position.skipped} if self._scaler.is_enabled() else {}))
         position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
         self._save()
         self._write_history()
-        return self._tell("epoch", figures)
+        return self._tell("epoch", metrics)
 
     def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
         """Report an event and return whether to stop."""
@@ -304,7 +305,7 @@ class Loop:
 
 
 def _unchanged(epoch: int) -> float:
-    """Factor of a part's own rate under "steps": always 1."""
+    """Factor of a part's own learning rate under schedules other than "cosine": always 1."""
     del epoch
     return 1.0
 
@@ -318,7 +319,7 @@ def optimiser(
     *,
     rates: Mapping[str, float],
 ) -> torch.optim.Optimizer:
-    """Build an optimiser of the parameters that require gradients.
+    """Build an optimiser for the parameters that require gradients.
 
     Args:
         name: adam or adadelta.

@@ -40,7 +40,7 @@ class LoopConfig(Record):
         epochs: passes over the training data.
         optimiser, lr, weight_decay: adam or adadelta, its learning rate and weight decay.
         betas: betas of adam.
-        rates: prefix of parameter names → learning rate of that part, which only a cosine schedule changes.
+        rates: prefix of parameter names → learning rate of that part; only the cosine schedule changes these.
         clip_norm: largest gradient norm, or None.
         schedule: schedule of the rates: "plateau" reduces them when validation stops improving, "steps" at
             `steps`, and "cosine" along half a cosine to 0 over `epochs`.
@@ -49,12 +49,12 @@ class LoopConfig(Record):
         step_factor: factor, above 0.
         plateau_patience: number of validations without improvement that are tolerated; the next one reduces
             the rate. A tie is not an improvement.
-        plateau_factor: factor by which it reduces the rate.
+        plateau_factor: factor by which the rate is then multiplied.
         stop_after_stale: number of epochs without improvement after which training ends; None for never.
-        metric: validation figure by which the best weights are selected.
+        metric: validation metric by which the best weights are selected.
         precision: precision of matrix products; weights, sums and losses stay in float32. An update that
             overflows float16 is skipped and counted, and the gradient scale reduced.
-        save_every_steps: steps between resumable checkpoints; a crash loses at most these.
+        save_every_steps: steps between resumable checkpoints; a crash loses at most this many steps.
         seed: seed of Python, NumPy and torch.
     """
 
@@ -78,14 +78,14 @@ class LoopConfig(Record):
     seed: int = 0
 
     @model_validator(mode="after")
-    def _steps_rise(self) -> Self:
+    def _check_steps(self) -> Self:
         if any(epoch <= before for before, epoch in pairwise((0, *self.steps))):
             found = list(self.steps)
             raise ValueError(f"steps {found}: expected increasing epochs of at least 1, such as [15, 25]")
         return self
 
     def share_of_rate(self, epoch: int) -> float:
-        """Factor of the rates in an epoch under "cosine" and "steps"."""
+        """Factor of the learning rates in an epoch under "cosine" and "steps"."""
         if self.schedule == "steps":
             return float(self.step_factor ** sum(step <= epoch for step in self.steps))
         ends = [0, *self.restarts, max(self.epochs, *self.restarts, 1)]
@@ -115,8 +115,9 @@ class DataConfig(SourceConfig):
         relations: relations to predict; empty for all of the set.
         shuffle_relations: whether to permute the labels within each split, as a control.
         tokeniser, min_count: settings of the vocabulary.
-        max_length: number of words of a text that are used.
-        vectors: initial word vectors: learned on the training texts ("cbow"), "random", or read from `glove`.
+        max_length: maximum number of words of a text; the rest is ignored.
+        vectors: initial word vectors: "cbow" (learned on the training texts), "random", or "glove" (read from
+            the file `glove`).
         glove: file of word vectors in GloVe's text format.
         vector_epochs: passes over the texts when learning word vectors.
         batch: pairs per step.
@@ -125,7 +126,8 @@ class DataConfig(SourceConfig):
         limit: maximum number of pairs per split; None for all.
         validation_sample: maximum number of validation pairs, sampled once in whole groups with seed 0; 0 for
             all.
-        stories, world_seed, picture_px: settings of picturebook.
+        stories, world_seed, picture_px: number of stories, seed and picture size of generated sets such as
+            picturebook; the seed also shuffles their relations.
     """
 
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
@@ -212,20 +214,20 @@ class RunConfig(Record):
         whole = merged(under, values)
         due = merged(under, whole.get("stated", {})).get("data", {})
         if whole.get("backbone", "finetune") != "finetune" and isinstance(whole.get("data"), dict):
-            # crops apply only to a fine-tuned backbone, so the preset's crops are used only with its backbone
+            # crops need a fine-tuned backbone; with another, those of the preset or the data set are dropped
             plain = {key: value for key, value in WHOLE.items() if whole["data"].get(key) == due.get(key)}
             whole = merged(whole, {"data": plain})
         return whole
 
     @model_validator(mode="after")
-    def _heeds_data(self) -> Self:
+    def _check_data(self) -> Self:
         for name, entry in self.data.mixture.items():
             if entry.weight != 1 and not self.DRAWS_BY_WEIGHT:
                 raise ValueError(
-                    f"{self.system} uses every row once per epoch; leave data.mixture.{name}.weight out"
+                    f"{self.system} uses every row once per epoch; remove data.mixture.{name}.weight"
                 )
         if self.data.beside and not self.READS_BESIDE:
-            raise ValueError(f"{self.system} reads the features of one backbone; leave data.beside out")
+            raise ValueError(f"{self.system} reads the features of one backbone; remove data.beside")
         return self
 
     def deviations(self) -> list[str]:
@@ -284,7 +286,7 @@ class RunConfig(Record):
 
     @classmethod
     def _beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of a row without those equal to its own preset."""
+        """The settings of a row that differ from those of its preset."""
         preset = values.get("preset", "release")
         plain = cls.model_validate(
             {"system": values["system"], "preset": preset, "data": {"set": "picturebook"}}
@@ -303,7 +305,7 @@ class RunConfig(Record):
                 "vector_epochs": 1,
                 # word vectors are smaller than the file's
                 "vectors": "random" if self.data.vectors == "glove" else self.data.vectors,
-                "backbone": "tiny",  # has bundled weights
+                "backbone": "tiny",  # needs no download: its weights are random
                 "limit": min(self.data.limit or 48, 48),
                 "stories": min(self.data.stories, 12),
             }

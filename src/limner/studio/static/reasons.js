@@ -95,7 +95,7 @@ function bar(extent) {
 }
 
 function legend() {
-  return h("div", { class: "looks" }, h("h3", {}, "Where the model looked in the text above"), h("ol", {}, STRENGTHS.map((words, at) => h("li", { class: `look${at + 1}` }, words))));
+  return h("div", { class: "looks" }, h("h3", {}, "The model's attention to the text above"), h("ol", {}, STRENGTHS.map((words, at) => h("li", { class: `look${at + 1}` }, words))));
 }
 
 /** The runners-up, or the nearest pictures of a blank, which can be compared with the choice. */
