@@ -101,6 +101,12 @@ def test_without_names_it_is_the_being_that_recurs():
     assert cast_of(["The wolf met a hen.", "The hen ran.", "The wolf ran.", "It hid."]).protagonist == ""
 
 
+@pytest.mark.parametrize(("count", "protagonist"), [(8, "wolf"), (9, "")])
+def test_a_being_without_a_name_recurs_in_a_quarter_of_the_steps(count, protagonist):
+    texts = ["The wolf howled.", "The wolf ate.", *("It rained." for _ in range(count - 2))]
+    assert cast_of(texts).protagonist == protagonist
+
+
 @pytest.mark.parametrize(
     "captions",
     [

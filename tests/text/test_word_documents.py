@@ -90,6 +90,24 @@ def test_a_word_document_is_a_story_with_its_own_pictures(soup):
     }
 
 
+def test_a_list_that_begins_anew_counts_anew(tmp_path):
+    document = Document()
+    numbering = document.part.numbering_part.element
+    own = document.styles["List Number"].element.pPr.numPr.numId.val
+    (definition,) = (one.abstractNumId.val for one in numbering.num_lst if one.numId == own)
+    for words in ("Peel.", "Fry."):
+        document.add_paragraph(words, style="List Number")
+    document.add_paragraph("The sauce:")
+    again = numbering.add_num(definition)
+    again.add_lvlOverride(0).add_startOverride(1)
+    for words in ("Stir.", "Boil."):
+        properties = document.add_paragraph(words, style="List Number")._p.get_or_add_pPr()
+        properties.get_or_add_numPr().get_or_add_numId().val = again.numId
+    story = read_story_report(saved(document, tmp_path / "two.docx")).story
+    parts = [part for step in story.steps for part in step.parts]
+    assert [part.number for part in parts if part.kind == "item"] == [1, 2, 1, 2]
+
+
 def test_what_word_alone_knows_is_read_too(tmp_path):
     document = Document()
     document.add_heading("Before you begin", 1)
