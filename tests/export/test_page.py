@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.export import Plan, export
-from limner.records import Board
+from limner.records import Board, Part
 from limner.templates import carried
 
 HOSTILE = (
@@ -277,3 +277,15 @@ def test_an_unsure_relation_is_not_said_beside_the_picture(model_board: Board, t
     first = page_of(board, tmp_path)[1].find(id="step-1")
     assert first.find(class_="relation") is None
     assert len(first.select(".relations li")) == 1
+
+
+@pytest.mark.parametrize("with_reasons", [False, True])
+def test_headings_inside_a_step_rank_below_its_own(make_board, tmp_path: Path, with_reasons) -> None:
+    board = make_board(["Inside\n\nSaw it."])
+    parts = (Part(text="Inside", kind="heading", level=1), Part(text="Saw it."))
+    step = board.story.steps[0].model_copy(update={"title": "Cut", "parts": parts})
+    board = board.model_copy(update={"story": board.story.model_copy(update={"steps": (step,)})})
+    done = export(board, tmp_path / "page.html", plan=Plan(with_reasons=with_reasons))
+    page = BeautifulSoup(done.path.read_text(encoding="utf-8"), "lxml")
+    names = {node.get_text(): node.name for node in page.find_all(re.compile("^h[1-6]$"))}
+    assert (names["Cut"], names["Inside"]) == ("h2", "h3")
