@@ -147,6 +147,14 @@ def test_base_needs_nothing_whatever_runs_it():
         catalogue.image_encoder("base", engine="openvino", device="cuda")
 
 
+@pytest.mark.slow
+def test_the_text_encoder_of_base_loads_its_sentence_encoder_itself():
+    vectors = catalogue.text_encoder("base").encode_text(["a red boat"])
+    given = catalogue.text_encoder("base", sentences=catalogue.text_encoder()).encode_text(["a red boat"])
+    assert np.array_equal(vectors, given)
+    assert np.linalg.norm(vectors) == pytest.approx(1, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("name", "architecture", "mine"),
     [
