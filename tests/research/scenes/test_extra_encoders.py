@@ -163,5 +163,5 @@ def test_a_system_that_reads_one_backbone_says_so():
     first = {"system": "limner", "data": {"set": "pairs", "beside": ["traits", "colour"]}}
     with pytest.raises(ConfigError, match=r"data\.beside: name 'traits' last, found \['traits', 'colour'\]"):
         build(LimnerConfig, first, "test")
-    with pytest.raises(ConfigError, match=r"dual reads the features of one backbone; leave data\.beside out"):
+    with pytest.raises(ConfigError, match=r"dual reads the features of one backbone; remove data\.beside"):
         build(DualConfig, {"system": "dual"} | values, "test")
