@@ -104,10 +104,16 @@ def tests_of(file: Path, root: Path, texts: dict[Path, str]) -> list[str]:
 
 def coverage(root: Path, file: Path | None) -> CoverageData:
     """Which test runs which lines: read from a file, or measured."""
+    made = root.parent / "coverage"  # not in the tree, which tests pack
     if not file:
         words = ("-m", "not soak", "-n", "auto", "--cov", "--cov-context=test", "--cov-report=")
-        subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=_env(root), check=True)
-    data = CoverageData(str(file or root / ".coverage"))
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *words],
+            cwd=root,
+            env={**_env(root), "COVERAGE_FILE": str(made)},
+            check=True,
+        )
+    data = CoverageData(str(file or made))
     data.read()
     return data
 
