@@ -6,10 +6,10 @@ Makes: docs/promises.md (how many small faults the tests detect)
 
 A file of the package is drawn in proportion to its lines of code, then one place in it: a comparison, a
 condition, a sign, a whole number or a returned value is changed, in a copy of the tree. Tests run until one
-fails: the quick ones that run the function (coverage.py measures once which do), then the slow ones of the
-modules that name the file's, or lie in its folder; where there are none, those that run the function. A fault
-whose tests run into the limit of processor time does not count as noticed. At the end the tests that failed
-run without a fault, where none may fail. See docs/promises.md.
+fails: those that run the function (coverage.py measures once which do), those of its folder first; then slow
+ones, of its folder also those that run it in another process. A fault whose tests run into the limit of
+processor time does not count as noticed. At the end the tests that failed run without a fault, where none may
+fail. See docs/promises.md.
 """
 
 import ast
@@ -85,59 +85,32 @@ def change(node: ast.AST) -> None:
             node.value += 1
 
 
-def tests_of(file: Path, root: Path, texts: dict[Path, str]) -> list[str]:
-    """Modules of tests that name a file's module, those of its name first, then the others of its folder."""
-    module = file.parent if file.stem == "__init__" else file.with_suffix("")
-    inside = module.relative_to(root / "src")
-    parent, name = ".".join(inside.parts[:-1]), inside.name
-    named = re.compile(
-        rf"\b{re.escape(parent)}\.{name}\b|from {re.escape(parent)} import (\([^)]*|[^\n]*)\b{name}\b"
-    )
-    folder = root / "tests" / inside.parent.relative_to("limner")
-    found = [
-        (not named.search(text), name not in test.stem, test.parent != folder, len(text), test)
-        for test, text in texts.items()
-        if test.parent == folder or named.search(text)
-    ]
-    return [str(test.relative_to(root)) for *_, test in sorted(found)]
-
-
 def coverage(root: Path, file: Path | None) -> CoverageData:
     """Which test runs which lines: read from a file, or measured."""
     made = root.parent / "coverage"  # not in the tree, which tests pack
     if not file:
         words = ("-m", "not soak", "-n", "auto", "--cov", "--cov-context=test", "--cov-report=")
-        subprocess.run(
-            [sys.executable, "-m", "pytest", *words],
-            cwd=root,
-            env={**_env(root), "COVERAGE_FILE": str(made)},
-            check=True,
-        )
+        told = _env(root) | {"COVERAGE_FILE": str(made)}
+        subprocess.run([sys.executable, "-m", "pytest", *words], cwd=root, env=told, check=True)
     data = CoverageData(str(file or made))
     data.read()
     return data
 
 
-def covering(data: CoverageData, name: str, node: ast.AST, tree: ast.Module) -> list[str]:
-    """The tests that run a node's function, or anything in its file where it is in none.
+def tests_of(data: CoverageData, file: Path, node: ast.AST, tree: ast.Module) -> set[str]:
+    """Tests that run a node's function, or anything in its file outside of one.
 
     What a fixture runs may matter to every test of the module.
     """
-    line = node.lineno
-    functions = [part for part in ast.walk(tree) if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)]
-    around = [part for part in functions if part.lineno <= line <= part.end_lineno]
     first, last = 1, sys.maxsize
-    if around:
-        inner = max(around, key=lambda part: part.lineno)
-        first, last = inner.body[0].lineno, inner.end_lineno
-    ran = {
-        tuple(context.rsplit("|", 1))
-        for number, contexts in data.contexts_by_lineno(name).items()
-        for context in contexts
-        if first <= number <= last and "|" in context
-    }
-    modules = {test.partition("::")[0] for test, phase in ran if phase != "run"}
-    return sorted(modules | {test for test, _ in ran if test.partition("::")[0] not in modules})
+    for part in ast.walk(tree):  # inner functions come last
+        is_function = isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)
+        if is_function and part.lineno <= node.lineno <= part.end_lineno:
+            first, last = part.body[0].lineno, part.end_lineno
+    lines = data.contexts_by_lineno(str(file)).items()
+    ran = {one for line, contexts in lines if first <= line <= last for one in contexts if one}
+    phases = {tuple(one.rsplit("|", 1)) for one in ran}
+    return {test if phase == "run" else test.partition("::")[0] for test, phase in phases}
 
 
 def judged(root: Path, quick: Sequence[str], slow: Sequence[str], limit_s: int) -> tuple[str, str]:
@@ -147,9 +120,9 @@ def judged(root: Path, quick: Sequence[str], slow: Sequence[str], limit_s: int) 
     for marks, tests in (("not slow and not soak", quick), ("slow", slow)):
         if not tests:
             continue
-        (root / "tests.txt").write_text("\n".join(tests), "utf-8")
+        (root.parent / "tests").write_text("\n".join(tests), "utf-8")
         run = subprocess.Popen(
-            [*limited, sys.executable, "-m", "pytest", *words, "-m", marks, "@tests.txt"],
+            [*limited, sys.executable, "-m", "pytest", *words, "-m", marks, "@../tests"],
             cwd=root,
             env=_env(root),
             stdout=subprocess.PIPE,
@@ -180,7 +153,7 @@ def main() -> int:
     words.add_argument("--mutants", type=int, default=300, help="how many to draw")
     words.add_argument("--seed", type=int, default=0, help="of the draw")
     words.add_argument("--under", default="", help="files of the package that begin so, such as store/")
-    words.add_argument("--limit", type=int, default=300, help="seconds of processor time for a fault's tests")
+    words.add_argument("--limit", type=int, default=600, help="seconds of processor time for a fault's tests")
     words.add_argument("--coverage", type=Path, help="where pytest-cov has measured this tree before")
     asked = words.parse_args()
     draw = random.Random(asked.seed)  # noqa: S311
@@ -195,20 +168,20 @@ def main() -> int:
         lines = [
             sum(bool(re.match(r"\s*[^\s#]", line)) for line in text.splitlines()) for text in trees.values()
         ]
-        texts = {test: test.read_text("utf-8") for test in (root / "tests").rglob("test_*.py")}
         ran = coverage(root, asked.coverage)
         for file in draw.choices(list(trees), lines, k=asked.mutants):
             tree = ast.parse(trees[file])
             node = draw.choice(places(tree))
             line, before = node.lineno, ast.unparse(node)
-            near = tests_of(file, root, texts)
-            quick = covering(ran, str(file.relative_to(root)), node, tree) or near
-            quick.sort(
-                key=lambda test: near.index(part) if (part := test.partition("::")[0]) in near else len(near)
+            name = file.relative_to(root)
+            folder = Path("tests", name.parent.relative_to("src/limner"))
+            near = [str(folder / test.name) for test in (root / folder).glob("test_*.py")]
+            tests = sorted(
+                tests_of(ran, name, node, tree), key=lambda test: (test.partition("::")[0] not in near, test)
             )
             change(node)
             file.write_text(ast.unparse(ast.fix_missing_locations(tree)), "utf-8")
-            found, test = judged(root, quick, near or quick, asked.limit)
+            found, test = judged(root, tests, [*tests, *near], asked.limit)
             file.write_text(trees[file], "utf-8")
             counts[found] += 1
             noticed_by[test] += 1
