@@ -350,7 +350,7 @@ def test_rates_fall_at_the_epochs_named_and_one_of_its_own_stays(tmp_path):
 )
 def test_each_cycle_of_a_cosine_falls_to_nothing_and_stays_there(restarts, due):
     config = LoopConfig(epochs=4, schedule="cosine", restarts=restarts)
-    assert [config.share_of_rate(epoch) for epoch in range(6)] == pytest.approx(due)
+    assert [config.learning_rate_factor(epoch) for epoch in range(6)] == pytest.approx(due)
 
 
 def resumes(whole, folder, config, stops):

@@ -127,7 +127,7 @@ class Loop:
         own = optimiser(config.optimiser, weights, *rates, rates=config.rates)
         # a part with its own rate keeps it: its minimum equals the rate
         floors = [0.0, *(group["lr"] for group in own.param_groups[1:])]
-        others = config.share_of_rate if config.schedule == "cosine" else _unchanged
+        others = config.learning_rate_factor if config.schedule == "cosine" else _unchanged
         schedule: ReduceLROnPlateau | LambdaLR = (
             # torch's relative threshold is wrong for negative values, and would count ties as improvements
             ReduceLROnPlateau(
@@ -140,7 +140,7 @@ class Loop:
                 min_lr=floors,
             )
             if config.schedule == "plateau"
-            else LambdaLR(own, [config.share_of_rate, *([others] * (len(own.param_groups) - 1))])
+            else LambdaLR(own, [config.learning_rate_factor, *([others] * (len(own.param_groups) - 1))])
         )
         settings = {"loop": config.model_dump(mode="json"), "run": self._saved_with}
         self._device = str(next(task.model.parameters()).device)
@@ -149,7 +149,7 @@ class Loop:
         )
         self._state = TrainingState(task.model, own, schedule, Position(), settings, self._scaler)
         self._file = folder / RESUME
-        self._began, self._began_at = time.monotonic(), 0
+        self._started, self._started_at = time.monotonic(), 0
 
     def fit(self) -> Position:
         """Train to the end, starting from the saved state if the folder has one.
@@ -171,7 +171,7 @@ class Loop:
             processes.seed_all(self._config.seed + self._rank)
             processes.broadcast_model(self._task.model)
         processes.barrier_and_seed(self._config.seed, position.taken)
-        self._began, self._began_at = time.monotonic(), position.taken
+        self._started, self._started_at = time.monotonic(), position.taken
         while not self.finished:
             self._task.model.train()
             drawn = islice(self._task.batches(position.epoch), position.step, None)
@@ -180,7 +180,7 @@ class Loop:
                 del drawn
                 for batch in batches:
                     self._step(batch)
-                    stop = self._tell("step", position.means)
+                    stop = self._emit("step", position.means)
                     if stop or position.taken % self._config.save_every_steps == 0:
                         self._save()
                     if stop:
@@ -291,14 +291,14 @@ class Loop:
         position.epoch, position.step, position.sums, position.skipped = position.epoch + 1, 0, {}, 0
         self._save()
         self._write_history()
-        return self._tell("epoch", metrics)
+        return self._emit("epoch", metrics)
 
-    def _tell(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
+    def _emit(self, kind: Literal["step", "epoch"], values: Mapping[str, float]) -> bool:
         """Report an event and return whether to stop."""
         position = self._state.position
-        done = max(position.taken - self._began_at, 1)
+        done = max(position.taken - self._started_at, 1)
         left = self._config.epochs * self._task.steps_per_epoch - position.taken
-        remaining_s = (time.monotonic() - self._began) / done * left
+        remaining_s = (time.monotonic() - self._started) / done * left
         config, steps = self._config, self._task.steps_per_epoch
         event = Event(kind, position, values, remaining_s, steps, config.epochs, config.metric)
         return processes.any_process(self._report(event) is True, self._task.model)

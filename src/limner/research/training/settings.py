@@ -84,7 +84,7 @@ class LoopConfig(Record):
             raise ValueError(f"steps {found}: expected increasing epochs of at least 1, such as [15, 25]")
         return self
 
-    def share_of_rate(self, epoch: int) -> float:
+    def learning_rate_factor(self, epoch: int) -> float:
         """Factor of the learning rates in an epoch under "cosine" and "steps"."""
         if self.schedule == "steps":
             return float(self.step_factor ** sum(step <= epoch for step in self.steps))
@@ -280,7 +280,7 @@ class RunConfig(Record):
         for place, name in enumerate(names):
             for layer in (cls.PRESETS.get(name, {}), {} if place else over.get("", {}), over.get(name, {})):
                 due = merged(due, layer)
-        defining = kept(own, lambda key, value: key in cls.ROW)
+        defining = filtered(own, lambda key, value: key in cls.ROW)
         stated = merged(due, defining) if over else merged(defining, {"data": {"set": ""}})
         return merged(due, own) | {"preset": joined, "stated": stated}
 
@@ -293,7 +293,7 @@ class RunConfig(Record):
         )
         due = flat(plain.model_dump(mode="json"))
         always = ("system", "data.set")
-        return kept(values, lambda key, value: key in always or key not in due or value != due[key])
+        return filtered(values, lambda key, value: key in always or key not in due or value != due[key])
 
     def smoke(self) -> Self:
         """Settings for a run of a few seconds without downloads, whose result is meaningless."""
@@ -336,12 +336,14 @@ def replaced(config: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401  (s
     )
 
 
-def kept(values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = "") -> dict[str, Any]:
+def filtered(
+    values: Mapping[str, Any], wanted: Callable[[str, Any], bool], prefix: str = ""
+) -> dict[str, Any]:
     """Filter nested values by dotted key and value."""
     found: dict[str, Any] = {}
     for key, value in values.items():
         if not isinstance(value, Mapping):
             found |= {key: value} if wanted(f"{prefix}{key}", value) else {}
-        elif inner := kept(value, wanted, f"{prefix}{key}."):
+        elif inner := filtered(value, wanted, f"{prefix}{key}."):
             found[key] = inner
     return found
