@@ -3,6 +3,7 @@
 import http.client
 import json
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -70,6 +71,9 @@ class Client:
 
     def ask(self, act: str, path: str, body: str | None = None, method: str = "") -> tuple[int, str, bytes]:
         """Status (0: the connection broke; a redirect is an answer), type and content of a timed request."""
+        idle = self.connection.sock
+        if idle is not None and select.select([idle], [], [], 0)[0]:
+            self.connection.close()  # by the server, after seconds without a request: browsers open another
         begun, status, kind, data, fault = time.perf_counter(), 0, "", b"", ""
         try:
             self.connection.request(method or ("GET" if body is None else "POST"), path, body, self.headers)
