@@ -46,7 +46,7 @@ demo: .venv/product
 # Three workers on two cores: one works while others wait for a browser or another process. Each begins with
 # tests that lie together, so that what a module prepares is prepared once, and takes over what others have left.
 test: lint types .venv/installed
-	$(KEPT) $(BIN)/python -m pytest -m "not soak" -n 3 --dist worksteal -rfEs
+	$(KEPT) $(BIN)/python -m pytest -m "not soak" -n 3 -rfEs
 
 quick: .venv/installed
 	$(KEPT) $(BIN)/python -m pytest

@@ -447,6 +447,6 @@ def test_search_says_which_pictures_have_nothing_to_compare(world, tmp_path, cap
     capsys.readouterr()
     assert run(["search", "a boat", "--library", library]) == 0
     out, err = capsys.readouterr()
-    assert "1 of 2 pictures left out: without captions" in err
+    assert "1 of 2 pictures left out: nothing to compare with the words" in err
     assert "IMG_0000" in out
     assert "IMG_0001" not in out

@@ -127,7 +127,7 @@ def illustrate(
         Folder of a trained same-document metric, used to compare pictures with each other and with pinned
         ones; the library must have been indexed with it.
     weights
-        Folder of CLIP's weights, or NAME=FOLDER. Repeatable.
+        Folder of CLIP's weights, or a folder of such folders; NAME=FOLDER names the model. Repeatable.
     device
         Device for trained runs: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     min_probability

@@ -40,7 +40,7 @@ def index(
     ocr: bool = True,
     json: Flag = False,
 ) -> None:
-    """Index folders of pictures in a library; run it again to pick up changes.
+    """Add folders of pictures to a library; run it again to pick up changes.
 
     Only new and changed files are read. A run that was interrupted or killed continues where it stopped.
     It never changes your pictures.

@@ -150,7 +150,7 @@ def emit_table(table: "Table", rows: Sequence[Sequence[str]]) -> None:
 
 _ILLUSTRATE = {
     "studio": "Create and edit storyboards (illustrated texts) in a browser.",
-    "index": "Index folders of pictures in a library.",
+    "index": "Add folders of pictures to a library.",
     "illustrate": "Choose a picture for every step of a text.",
     "search": "Find pictures by words or by a picture.",
     "describe": "Caption your pictures with a vision model that you run yourself.",

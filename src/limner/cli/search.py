@@ -101,7 +101,7 @@ def search(
     model
         Folder of a trained run to use instead of all channels; the library must have been indexed with it.
     weights
-        Folder of CLIP's weights, or NAME=FOLDER. Repeatable.
+        Folder of CLIP's weights, or a folder of such folders; NAME=FOLDER names the model. Repeatable.
     device
         Device for trained runs: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps.
     json
@@ -134,7 +134,7 @@ def search(
     if words is not None and 0 < len(found) + found.below < min(k, found.searched):
         left_out = found.searched - len(found) - found.below
         pictures = counted(found.searched, "picture")
-        say(f"{left_out} of {pictures} left out: without captions and vectors to compare with words")
+        say(f"{left_out} of {pictures} left out: nothing to compare with the words")
     coordinates = opened.store.coordinates(one.picture.id for one in found) if json else {}
     rows = [
         SearchRow(

@@ -30,7 +30,7 @@ SENTENCES = {
     "subjective": "The text gives an opinion on what the picture shows.",
     "action": "The picture shows a moment of the action in the text.",
     "story": "The text tells the story behind the picture.",
-    "meta": "The text says how, when or where the picture was taken.",
+    "meta": "The text says how, when or where the picture was made.",
     "irrelevant": "The text has little to do with the picture.",
 }
 """Relations of CITE and of Clue, by their names in the picture book.

@@ -76,7 +76,7 @@ def evaluate(
     channel
         captions, base, labels or clip (repeatable). Default: all the library has.
     weights
-        Folder of CLIP's weights, or NAME=FOLDER (repeatable).
+        Folder of CLIP's weights, or a folder of such folders; NAME=FOLDER names the model (repeatable).
     decoder
         Decoder: off, chain or anchor (repeatable).
     json
