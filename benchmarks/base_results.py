@@ -1,6 +1,6 @@
 """What a file of the encoder base finds on data that it was not trained on, from pixels alone.
 
-Makes: docs/results/index.md (out of the box), docs/texts.md (words in six languages), and the card of the
+Makes: docs/results/index.md (out of the box), docs/languages.md (words in six languages), and the card of the
   encoder `base`
 
     python benchmarks/base_results.py                         # both shipped files on the test splits

@@ -1,6 +1,6 @@
 """Break limner in small ways, one at a time, and count how many of the breaks a test notices.
 
-Makes: docs/promises.md (how many small faults the tests detect)
+Makes: docs/reliability.md (how many small faults the tests detect)
 
     python benchmarks/mutants.py [--mutants 300] [--seed 0] [--under store] [--coverage FILE]
 
@@ -9,7 +9,7 @@ condition, a sign, a whole number or a returned value is changed, in a copy of t
 fails: those that run the function (coverage.py measures once which do), those of its folder first; then slow
 ones, of its folder also those that run it in another process. A fault whose tests run into the limit of
 processor time does not count as noticed. At the end the tests that failed run without a fault, where none may
-fail. See docs/promises.md.
+fail. See docs/reliability.md.
 """
 
 import ast

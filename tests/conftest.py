@@ -109,18 +109,6 @@ def _books_are_drawn_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _texts_are_read_in_this_process() -> Iterator[None]:
-    """A process for each would be half a second; tests/text/test_worker.py holds that both read the same."""
-    from quick_studio import read
-
-    from limner.text.worker import READER
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(READER, "read", read)
-        yield
-
-
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The data sets beside the project; a test that needs them is skipped where they are absent."""

@@ -94,6 +94,7 @@ def test_a_guide_runs_as_it_stands(guide, *, here, capsys):
 @pytest.mark.parametrize(
     "module",
     [
+        "limner",
         "limner.library",
         "limner.records",
         "limner.errors",

@@ -57,7 +57,7 @@ The rooms from ``research`` on are those of `limner.research`, which no room of 
 
 
 def room_of(module: str) -> str:
-    """Room of a dotted module name: ``limner.text.html`` → ``text``, ``limner.errors`` → ``base``."""
+    """Room of a dotted module name: ``limner.text.markdown`` → ``text``, ``limner.errors`` → ``base``."""
     names = module.split(".")
     if len(names) == 1:
         return "root"
@@ -188,7 +188,7 @@ def test_a_bare_import_and_help_load_nothing_heavy_and_a_table_of_results_nothin
 
 
 def test_public_names_are_exactly_all():
-    assert set(limner.__all__) == {*limner._HOME, "__version__"}
+    assert set(limner.__all__) == {*limner._HOME, "__version__", "read"}
     for name in limner.__all__:
         assert getattr(limner, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'Stroy'"):

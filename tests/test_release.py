@@ -168,13 +168,15 @@ def test_issue_templates_are_forms():
         assert all(field["attributes"]["label"] for field in form["body"] if field["type"] != "markdown")
 
 
-def test_contributing_names_commands_that_there_are():
+def test_contributing_and_reliability_name_what_is_there():
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(re.findall(r"\bmake (\w+)`?", text)) - {"test"} <= set(targets)
     assert "make test" in text
-    for name in re.findall(r"`((?:docs|tests|src)/[\w./-]+)`", text):
-        assert (ROOT / name).exists(), name
+    text += (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:docs|tests|src)/[\w./-]+)`", text)
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def instructions():

@@ -111,7 +111,6 @@ def empty_environment(archives, tmp_path_factory):
         "matplotlib",
         "usearch",
         "ijson",
-        "pypdfium2",
         "rawpy",
         "av",
     ):
@@ -218,7 +217,15 @@ def test_a_fresh_install_illustrates_from_pixels_alone_and_serves_the_studio(
         "A yellow sun in a blue sky.\n\nThe moon at night.\n\nEin roter Ball auf dem Gras.\n", "utf-8"
     )
 
+    # Its main part is found by a package that no other one asks for.
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<body><nav><a href=/>Home</a></nav><h1>Sun</h1><p>A sun over the sea.</p><p>The moon.</p></body>",
+        "utf-8",
+    )
+
     assert "pictures in the library: 3" in limner("index", pictures, "--library", "lib")
+    assert "2 steps" in limner("illustrate", page, "--library", "lib", "-o", "out.html")
     said = limner("illustrate", text, "--library", "lib", "-o", "book.pdf")
     assert "3 steps" in said
     assert "IMG_" in said

@@ -7,13 +7,17 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as in `typing`, whose import takes longer than all the rest
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from os import PathLike
+
     from limner.errors import LimnerError
     from limner.library import Library, Storyboard
-    from limner.records import Picture, Step, Story
+    from limner.records import Picture, Segmentation, Step, Story
     from limner.research.api import train
     from limner.research.datasets import load_dataset
     from limner.research.paper import published as tables
     from limner.research.runs.run import Run
+    from limner.text.read import Format
 
     __version__: str
 
@@ -39,9 +43,38 @@ __all__ = [
     "Storyboard",
     "__version__",
     "load_dataset",
+    "read",
     "tables",
     "train",
 ]
+
+
+def read(
+    text: "str | PathLike[str] | Story | Sequence[str | Step | Mapping[str, object]]",
+    *,
+    by: "Segmentation | None" = None,
+    format: "Format | None" = None,  # noqa: A002
+) -> "Story":
+    r"""Read a text and divide it into steps, without any picture.
+
+    Args:
+        text: a file (Markdown, HTML, plain text, JSON, Word or PDF), a text, or a list of steps. A string
+            names a file if that file exists or if it looks like a file name; otherwise it is the text itself.
+        by: unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+        format: markdown, html, plain or json. Default: that of the file's extension, or plain text.
+    Raises:
+        ConfigError: `text` is not a text, or an option is unknown.
+        MissingError: the file does not exist.
+        DataError: the text has no words, or cannot be read.
+
+    Example:
+        >>> story = limner.read("Tea\n\n1. Boil the water.\n2. Pour it over the leaves.")
+        >>> story.title, [step.text for step in story.steps]
+        ('Tea', ['Boil the water.', 'Pour it over the leaves.'])
+    """
+    from limner.text.read import read as read_source
+
+    return read_source(text, by=by, format=format).story
 
 
 def __getattr__(name: str) -> object:

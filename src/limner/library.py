@@ -38,14 +38,14 @@ if TYPE_CHECKING:
     from limner.describe.pictures import DescribeReport
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.export import Exported, Include, Layout, PageSize
+    from limner.export import Exported, Layout, PageSize
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
     from limner.store.catalogue import Catalogue, Only, Shape
     from limner.store.known import IndexReport
     from limner.store.library import LibrarySummary
-    from limner.text.document import FilePolicy
+    from limner.text.picture_files import InLibrary
     from limner.text.read import Format
 
 AnyPath = str | PathLike[str]
@@ -469,7 +469,6 @@ class Library:
         keep_given: bool = True,
         keep: AnyPath | Board | None = None,
         again: Sequence[int] = (),
-        allow_outside: bool = False,
         rewrite: Callable[[Story], Sequence[str]] | None = None,
         relation: str | None = None,
         model: AnyRun | None = None,
@@ -491,11 +490,10 @@ class Library:
             show: when to show a picture: cautious (only if it probably fits), usual (the default), or always.
             min_probability: probability, from 0 to 1, below which a step stays blank; overrides `show`.
             allow_repeats: whether a picture, or a near-duplicate, may appear more than once. Default: no.
-            keep_given: whether to keep the pictures that the text already shows.
+            keep_given: whether steps whose text already shows a picture get no other one.
             keep: earlier storyboard, or its JSON file. Steps whose words have not changed keep their picture,
                 unless they are pinned or named in `again`, or the picture is banned or gone.
             again: steps, from 1, for which to choose again, with `keep`.
-            allow_outside: whether the text may show files from outside its own folder and the library.
             rewrite: function from the story to one sentence per step that describes its picture, see
                 `limner.describe.steps.rewritten`. The sentences help to find pictures, and are never shown.
             relation: relation of the trained run, such as ``action``, that the pictures should have.
@@ -526,11 +524,10 @@ class Library:
         if not isinstance(again, Sequence) or not all(isinstance(step, int) for step in again):
             raise wrong_type("again", again, "a list of steps, from 1, such as [3, 5]")
         from limner.match.explain import advice  # imported here and below because a search does not need them
-        from limner.text.read import reading_of
+        from limner.text.read import read
 
         before = None if keep is None else _board(keep)
-        allowed = file_policy_of(self.store, allowed=allow_outside)
-        reading = reading_of(text, by=by, format=format, file_policy=allowed)
+        reading = read(text, by=by, format=format, in_library=in_library(self.store))
         values: dict[str, Any] = {}
         where = "options"
         if isinstance(options, Mapping):
@@ -565,12 +562,12 @@ class Library:
 
             steps = [number - 1 for number in again]
             kept = kept_steps(before, story, chosen, shown, opened.catalogue, again=steps)
-            chosen, shown = kept.pinned(chosen), kept.given(shown)
+            chosen = kept.pinned(chosen)
         rewritten = () if rewrite is None else rewrite(story)
         held = None if kept is None else kept.held
         board = opened.board(story, chosen, shown=shown, held=held, relations=relation, rewritten=rewritten)
         if kept is not None:
-            board = kept.dressed(board, opened.catalogue, chosen.bans)
+            board = kept.dressed(board)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
         notes += _pinned_twice(chosen.pins, opened.catalogue)
         about = [
@@ -673,11 +670,9 @@ class Storyboard(Board):
         out: AnyPath,
         *,
         overwrite: bool = False,
-        include: Include = "everything",
         with_reasons: bool = False,
         layout: Layout | None = None,
         page_size: PageSize | None = None,
-        originals: bool = False,
     ) -> Exported:
         """Write the storyboard to a file, atomically.
 
@@ -685,11 +680,9 @@ class Storyboard(Board):
             out: the file; its extension gives the format: .html (one page), .pdf, .docx, .epub, .pptx, .md
                 (with copies of the pictures) or .json.
             overwrite: whether an existing file may be replaced.
-            include: text to include: ``everything``, or only the ``steps``.
-            with_reasons: whether to include the reason for each choice and the settings that were used.
+            with_reasons: whether to include the reason for each choice.
             layout: book, recipe, article or slides. Default: chosen from the text.
             page_size: a4, a5 or letter. Default: A4; for slides, a wide screen.
-            originals: whether to include full-resolution pictures; in Markdown, unchanged copies.
 
         Returns:
             Path of the file, with warnings about its content.
@@ -706,7 +699,7 @@ class Storyboard(Board):
         """
         from limner.export import Plan, export
 
-        plan = Plan(include, with_reasons, layout, page_size, originals)
+        plan = Plan(layout, page_size, with_reasons)
         board = Board(**self._fields())
         return export(board, as_path(out, "save"), overwrite=overwrite, plan=plan)
 
@@ -768,15 +761,12 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
-def file_policy_of(library: PictureStore, *, allowed: bool) -> FilePolicy:
-    """Policy for files outside a text's folder: which of them the text may show.
+def in_library(library: PictureStore) -> InLibrary:
+    """Function from a file to the file of the same picture in a library, by content.
 
-    Args:
-        library: library whose pictures may be shown, whatever their file.
-        allowed: whether all other files may be shown too.
+    A text may show these pictures wherever they are.
     """
     from limner.pictures.decode import read_file
-    from limner.text.document import allow_any_file
 
     def same(path: Path) -> Path | None:
         try:
@@ -784,7 +774,7 @@ def file_policy_of(library: PictureStore, *, allowed: bool) -> FilePolicy:
         except LimnerError:
             return None
 
-    return allow_any_file if allowed else same
+    return same
 
 
 def _conditions(

@@ -4,12 +4,14 @@ Frozen pydantic models, so that each has one JSON form, checked when read.
 """
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
 from importlib.metadata import version
-from typing import Annotated, Any, Literal, Self, get_args
+from itertools import pairwise
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import Field, model_validator
 
 from limner.config import Record
 from limner.errors import counted
@@ -41,6 +43,7 @@ class PictureRef(Record):
         sha256: hash of the original file where a data set states it; in a storyboard, that of the file when
             the text was illustrated. Exports and studies show a file of the text only if it still has it.
         problem: why it cannot be shown, such as "is not there"; "" if nothing is wrong or it was not checked.
+        data: its bytes, if it lies inside the document and in no file; not part of the JSON form.
     """
 
     target: str
@@ -49,6 +52,7 @@ class PictureRef(Record):
     caption: str = ""
     sha256: str | None = None
     problem: str = ""
+    data: bytes | None = Field(default=None, exclude=True, repr=False)
 
 
 class Mark(Record):
@@ -78,38 +82,47 @@ class Passage(Record):
     marks: tuple[Mark, ...] = ()
 
 
-class Part(Passage):
-    """One heading, paragraph, list item, table, code block or break, as the author wrote it.
+Role = Literal["", "supplies", "method", "aside"]
+"""What the section of a block is for: ingredients or tools, the steps of a method, what is no step (tips,
+nutrition, notes), or nothing of these.
+"""
+Look = Literal["bold", "italic", "larger", "underlined"]
+"""How a reader found a whole line set; `limner.text.structure` alone decides whether it is a heading."""
+
+
+class Block(Passage):
+    """One heading, paragraph, list item, piece of code, table, picture or break of a text, as written.
+
+    It is the only form of a text between its file and a page: readers make blocks, structure and segmentation
+    find headings and steps among them, exports and edits walk over them.
 
     Attributes:
-        kind: kind of the part.
+        kind: what it is; a picture has no text, its caption is that of its `pictures`.
         level: level of a heading, 1 to 6; otherwise 0.
-        depth: number of lists around it.
-        number: number of an item of a numbered list.
+        depth: number of lists around it: 1 for an item of a list, also for a further paragraph of that item.
+        number: number of an item of a numbered list; None for bullets and all else.
         quoted: whether it is part of a quotation.
-        rows: cells of a table, row by row.
+        pictures: pictures that the text shows here, in order.
+        rows: cells of a table, row by row; its text has a line a row, cells divided by " | ".
         head: number of header rows of a table.
-        pictures: pictures that the text shows here, outside its steps.
+        lines: for a text in Markdown, its first source line, from 0, and the line after its last.
+        look: how the whole line is set, as its reader saw it.
+        group: equal for blocks that stand together in a box of a page (figure, card, row); 0 for none.
+        role: what its section is for.
     """
 
-    kind: Literal["heading", "paragraph", "item", "code", "table", "break"] = "paragraph"
+    kind: Literal["heading", "paragraph", "item", "code", "table", "picture", "break"] = "paragraph"
     level: int = Field(default=0, ge=0, le=6)
     depth: int = Field(default=0, ge=0)
     number: int | None = None
     quoted: bool = False
+    pictures: tuple[PictureRef, ...] = ()
     rows: tuple[tuple[Passage, ...], ...] = ()
     head: int = Field(default=0, ge=0)
-    pictures: tuple[PictureRef, ...] = ()
-
-
-class Between(Part):
-    """A part of the text that is in no step.
-
-    Attributes:
-        before: index, from 0, of the step that follows it; the number of steps if none follows.
-    """
-
-    before: int = Field(ge=0)
+    lines: tuple[int, int] | None = None
+    look: tuple[Look, ...] = ()
+    group: int = 0
+    role: Role = ""
 
 
 class Step(Record):
@@ -119,8 +132,7 @@ class Step(Record):
         text: the words, Unicode, as written apart from markup and surrounding white space.
         title: the heading above it, or "".
         pictures: pictures the text itself shows here, in order.
-        parts: the same words with their formatting; empty if they are one plain paragraph.
-        lines: for a text in Markdown, the index of its first line, from 0, and of the first line after it.
+        run: index in the story's `blocks`, from 0, of its first block, and of the block after its last.
 
     Example:
         >>> limner.Step(text="A fox flew a kite.", title="Morning").text
@@ -130,18 +142,20 @@ class Step(Record):
     text: str = Field(min_length=1)
     title: str = ""
     pictures: tuple[PictureRef, ...] = ()
-    parts: tuple[Part, ...] = ()
-    lines: tuple[int, int] | None = None
+    run: tuple[int, int] = (0, 0)
 
 
 class Story(Record):
-    """A text divided into steps.
+    """A text divided into steps: its blocks in order, and its steps, each a run of them.
+
+    What is in no step stands among the blocks where the author wrote it. A story made of steps alone gets one
+    block for every step, and one for every heading.
 
     Attributes:
         id: stable name within its source (file stem or data set id).
-        title: its title, or "".
-        steps: the steps, at least one.
-        between: parts of the text outside its steps, in order: introduction, ingredients, headings, notes.
+        title: its title, or ""; the heading that states it is not among the blocks.
+        steps: the steps, at least one, in order, without common blocks.
+        blocks: the whole text.
         by: how the text was divided into steps.
         language: BCP 47 tag if the source states one, or "".
         direction: writing direction of most of its characters.
@@ -152,14 +166,14 @@ class Story(Record):
     Example:
         >>> steps = [limner.Step(text="A fox flew a kite."), limner.Step(text="He sat by the fire.")]
         >>> story = limner.Story(id="fox", title="A windy day", steps=steps)
-        >>> len(story.steps)
-        2
+        >>> len(story.steps), [block.text for block in story.blocks]
+        (2, ['A fox flew a kite.', 'He sat by the fire.'])
     """
 
     id: str
     title: str = ""
     steps: tuple[Step, ...] = Field(min_length=1)
-    between: tuple[Between, ...] = ()
+    blocks: tuple[Block, ...] = ()
     by: Segmentation = "step"
     language: str = ""
     direction: Literal["ltr", "rtl"] = "ltr"
@@ -169,6 +183,50 @@ class Story(Record):
     license: str = ""
     source: str = ""
     markdown: str = ""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """Make the blocks of a story that has only steps, and check that runs are in order."""
+        if not self.blocks:
+            steps, blocks = blocks_of_steps(self.steps)
+            self.__dict__.update(steps=steps, blocks=blocks)
+        ends = [0, *(place for step in self.steps for place in step.run), len(self.blocks)]
+        empty = any(step.run[0] == step.run[1] for step in self.steps)
+        if empty or any(after < before for before, after in pairwise(ends)):
+            raise ValueError("the runs of the steps are not in the order of the blocks")
+        return self
+
+    def runs(self) -> Iterator[tuple[int | None, tuple[Block, ...]]]:
+        """All blocks in order: those of each step with its index, those between steps with None."""
+        end = 0
+        for place, step in enumerate(self.steps):
+            if end < step.run[0]:
+                yield None, self.blocks[end : step.run[0]]
+            end = step.run[1]
+            yield place, self.blocks[step.run[0] : end]
+        if end < len(self.blocks):
+            yield None, self.blocks[end:]
+
+
+def blocks_of_steps(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Block, ...]]:
+    """Blocks of steps that were not read from a text, and the steps with their runs.
+
+    A heading that one step has alone is its first block; one of several steps stands before them.
+    """
+    blocks: list[Block] = []
+    made: list[Step] = []
+    for place, step in enumerate(steps):
+        before = steps[place - 1].title if place else ""
+        after = steps[place + 1].title if place + 1 < len(steps) else ""
+        start = len(blocks)
+        if step.title and step.title != before:
+            blocks.append(Block(kind="heading", text=step.title, level=2))
+            start += step.title == after
+        words = (part.strip() for part in step.text.split("\n\n"))
+        blocks += [Block(text=part) for part in words if part]
+        blocks += [Block(kind="picture", pictures=(one,)) for one in step.pictures]
+        made.append(step.model_copy(update={"run": (start, len(blocks))}))
+    return tuple(made), tuple(blocks)
 
 
 class Caption(Record):
@@ -238,16 +296,14 @@ class Picture(Record):
         return self.captions[0].text if self.captions else ""
 
 
-SCHEMA_VERSION: Literal[1] = 1
-
-MOST_PICTURES = 4
-"""Maximum number of pictures of a step."""
+SCHEMA_VERSION: Literal[2] = 2
 
 Fit = Literal["fits", "maybe", "weak"]
 Origin = Literal["decoded", "pinned", "given", "blank"]
-Blank = Literal["asked for", "no words", "nothing fits", "all used", "ruled out"]
+Blank = Literal["asked for", "missing", "no words", "nothing fits", "all used", "ruled out"]
 BLANK_WORDS: dict[Blank, str] = {
     "asked for": "as you wished",
+    "missing": "the text's own picture cannot be shown",
     "no words": "no words to go by",
     "nothing fits": "no picture fits",
     "all used": "every picture that may fit is already used",
@@ -287,8 +343,7 @@ class Candidate(Record):
     picture: Picture
     score: float
     channels: dict[str, float] = Field(default_factory=dict)
-    # older names, still accepted
-    agreement: float = Field(default=0.0, validation_alias=AliasChoices("agreement", "pairwise", "pull"))
+    agreement: float = 0.0
     probability: float | None = Field(default=None, ge=0, le=1)
     matched: tuple[str, ...] = ()
 
@@ -374,13 +429,12 @@ class BoardStep(Record):
     Attributes:
         position: index of the step in the story, from 0.
         chosen: the picture, or None for a blank.
-        more: further pictures that the user added, shown after it.
-        framing: crop, caption and alt text by id of a shown picture; pictures without an entry are shown
-            whole.
+        framing: crop, caption and alt text of the picture; by default it is shown whole.
         origin: who chose the picture: limner (`decoded`), a pin of the user, or the text itself; or blank.
         reason: reason for the choice, in one sentence.
-        blank: reason for a blank: the user wanted none, the step has no words, no picture fits, all that fit
-            are shown at other steps, or the user ruled them out; None if a picture is shown.
+        blank: reason for a blank: the user wanted none, the text's own picture cannot be shown, the step has
+            no words, no picture fits, all that fit are shown at other steps, or the user ruled them out; None
+            if a picture is shown.
         probability: probability that the chosen picture fits the step, from 0 to 1; for a blank, that of the
             best candidate; None if the step was fixed or a trained run chose.
         gap: strength of the choice minus that of the best runner-up, in log-odds; None without either.
@@ -392,14 +446,13 @@ class BoardStep(Record):
 
     Example:
         >>> board = limner.Library("lib").illustrate(["A girl sails a boat."], show="always")
-        >>> board.steps[0].origin, len(board.steps[0].pictures)
-        ('decoded', 1)
+        >>> board.steps[0].origin, board.steps[0].picture is not None
+        ('decoded', True)
     """
 
     position: int = Field(ge=0)
     chosen: Candidate | None = None
-    more: tuple[Picture, ...] = Field(default=(), max_length=MOST_PICTURES - 1)
-    framing: dict[str, Framing] = Field(default_factory=dict)
+    framing: Framing = Framing()
     origin: Origin
     reason: str = ""
     blank: Blank | None = None
@@ -411,13 +464,8 @@ class BoardStep(Record):
 
     @property
     def picture(self) -> Picture | None:
-        """The picture, or the first of several; None for a blank."""
+        """The picture; None for a blank."""
         return None if self.chosen is None else self.chosen.picture
-
-    @property
-    def pictures(self) -> tuple[Picture, ...]:
-        """All pictures of the step, in order; empty for a blank."""
-        return () if self.chosen is None else (self.chosen.picture, *self.more)
 
 
 _SUMMED: dict[Origin, str] = {
@@ -441,7 +489,7 @@ class Board(Record):
         version: limner version.
     """
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     story: Story
     steps: tuple[BoardStep, ...]
     library: str = ""
@@ -449,27 +497,6 @@ class Board(Record):
     threshold: float = Field(default=0.0, ge=0, le=1)
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     version: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _older(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-        """Drop fields of limner 0.1: the decoder, and scores of other units."""
-        if not isinstance(raw, dict) or "decoder" not in raw:
-            return raw
-
-        def without(found: Any, *names: str) -> Any:  # noqa: ANN401
-            left_out = isinstance(found, dict)
-            return {name: value for name, value in found.items() if name not in names} if left_out else found
-
-        steps = []
-        for step in raw.get("steps", ()):
-            told = without(step, "silent")
-            if isinstance(told, dict):
-                others = [without(one, "channels") for one in told.get("runners_up") or ()]
-                told |= {"chosen": without(told.get("chosen"), "channels"), "runners_up": others}
-            steps.append(told)
-        kept = {name: value for name, value in raw.items() if name not in ("decoder", "anchor", "objective")}
-        return kept | {"steps": steps}
 
     @property
     def shown(self) -> dict[int, str | None]:

@@ -5,6 +5,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from limner.errors import counted
 from limner.records import Story
 
 if TYPE_CHECKING:
@@ -22,16 +23,10 @@ def carried(text: str) -> str:
 
 
 def forbidden(story: Story) -> tuple[str, ...]:
-    """Warning if the titles or texts of a story contain such characters; otherwise empty.
-
-    Args:
-        story: the story.
-    """
-    texts = [story.title, *(text for step in story.steps for text in (step.title, step.text))]
+    """Warning if the title or text of a story contains such characters; otherwise empty."""
+    texts = [story.title, *(block.text for block in story.blocks)]
     count = sum(len(_FORBIDDEN.findall(text)) for text in texts)
-    if not count:
-        return ()
-    return (f"{count} control character{'s' if count > 1 else ''} in the text shown as \ufffd",)
+    return (f"{counted(count, 'control character')} in the text shown as \ufffd",) if count else ()
 
 
 def environment(package: str = "limner") -> "Environment":

@@ -341,16 +341,9 @@ def test_open_a_file(visit, tmp_path) -> None:
     page.set_input_files("#file", tmp_path / "story.md")
     page.locator("#said", has_text="Opened story.md").wait_for(state="attached")
     expect(page.locator("#format")).to_have_value("markdown")
-    (tmp_path / "alt.txt").write_bytes("Über die Straße.".encode("cp1252"))
-    page.set_input_files("#file", tmp_path / "alt.txt")
-    page.locator("#opened", has_text="Windows-1252").wait_for()
-    expect(page.locator("#text")).to_have_value("Über die Straße.")
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     page.set_input_files("#file", tmp_path / "picture.png")
-    page.locator(
-        "#trouble .problem", has_text="is a PNG picture; expected a text, a Word document"
-    ).wait_for()
-    visit.wrong[:] = [line for line in visit.wrong if "422" not in line]
+    page.locator("#trouble .problem", has_text="icture.png: is not a text").wait_for()
     page.fill("#text", "")
     page.click("#go")
     page.locator("#trouble .problem", has_text="no text yet").wait_for()

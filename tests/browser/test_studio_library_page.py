@@ -264,7 +264,9 @@ def test_several_pictures_are_selected_for_a_storyboard_and_for_keywords(
     page.locator("#shown", has_text="3 of 12 pictures").wait_for()
     page.get_by_role("button", name="Select", exact=True).click()
     page.locator("#grid .cell").nth(0).click()
+    expect(page.get_by_role("button", name="Use at step 1")).to_be_enabled()
     page.locator("#grid .cell").nth(2).click()
+    expect(page.get_by_role("button", name="Use at step 1")).to_be_disabled()
     chosen = [
         re.search("[0-9a-f]{64}", page.locator("#grid .cell img").nth(at).get_attribute("src"))[0]
         for at in (0, 2)

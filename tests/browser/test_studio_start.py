@@ -6,6 +6,7 @@ import re
 
 import docx
 import pytest
+from PIL import Image
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -109,47 +110,39 @@ def test_projects_are_found_named_copied_thrown_away_and_brought_back(start):
     expect(page.locator("#title")).to_have_value("A windy day")
 
 
-def word_document(picture):
-    """The bytes of a Word document whose second step shows a picture."""
+def word_document(*pictures):
+    """The bytes of a Word document whose second step shows pictures."""
     document, data = docx.Document(), io.BytesIO()
     document.add_paragraph("The fox stepped out.", style="List Number")
     document.add_paragraph("Up went the kite.", style="List Number")
-    document.add_picture(str(picture))
-    document.sections[0].footer.paragraphs[0].text = "page 1"
+    for picture in pictures:
+        document.add_picture(picture)
     document.save(data)
     return data.getvalue()
 
 
-def test_a_word_document_is_chosen_or_dropped_and_its_pictures_stay(start, collection):
-    page, data = start(), word_document(min((collection / "kite").glob("*.jpg")))
+def test_a_word_document_is_illustrated_at_once_and_its_pictures_stay(start, collection):
+    own = io.BytesIO()
+    Image.new("RGB", (90, 60), "teal").save(own, "png")
+    page = start()
+    data = word_document(str(min((collection / "kite").glob("*.jpg"))), own)
     page.evaluate(
         """async (bytes) => {
             const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(bytes)], "soup.txt"));
+            transfer.items.add(new File([new Uint8Array(bytes)], "kite.docx"));
             document.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true }));
         }""",
         list(data),
     )
-    expect(page.locator("#text")).to_have_value(re.compile("The fox stepped out"))
-    page.fill("#text", "")
-    expect(page.locator("#opened")).to_be_empty()
-
-    page.set_input_files("#file", {"name": "soup.docx", "mimeType": "", "buffer": data})
-    expect(page.locator("#text")).to_have_value(re.compile("Up went the kite"))
-    expect(page.locator("#format")).to_have_value("markdown")
-    page.locator(
-        "#opened", has_text="1 picture of the document is in the library and will be kept"
-    ).wait_for()
-    page.locator("#opened", has_text="Import notes (1)").wait_for()
-    page.select_option("#by", "sentence")
-    page.locator("#opened", has_text="own pictures will not be kept").wait_for()
-    page.select_option("#by", "")
-    page.reload()  # it is a draft as any other text
-    page.locator("#opened", has_text="will be kept").wait_for()
-    page.click("#go")
     page.wait_for_selector("#board:not([aria-busy])")
     expect(page.locator(".step .words")).to_have_count(2)
-    page.locator("#notes", has_text="Import notes").locator("summary").click()
-    page.locator("#notes", has_text="foot of the pages").wait_for()
+    plate = page.locator(".plate").nth(1)
+    expect(plate.locator("img")).to_have_count(2)
+    expect(plate).to_have_attribute("aria-label", re.compile("Step 2, from the text"))
+    for place in (0, 1):
+        page.wait_for_function(
+            "place => document.querySelectorAll('.plate')[1].querySelectorAll('img')[place].naturalWidth > 0",
+            arg=place,
+        )
     made = page.request.get(f"{page.url.replace('/projects/', '/api/projects/')}").json()
     assert made["board"]["steps"][1]["origin"] == "given"

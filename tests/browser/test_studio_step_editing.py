@@ -96,27 +96,10 @@ def test_the_menu_does_the_same_by_pointer(storyboard) -> None:
     assert texts(page) == ["At first.", "Three boats."]
 
 
-def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storyboard) -> None:
+def test_a_picture_is_cropped_and_described(storyboard) -> None:
     page = storyboard()
-    page.locator(".plate").nth(1).click()
-    for _ in range(2):
-        offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
-        offer.focus()
-        act(page, lambda: page.keyboard.press("p"))
-    shown = project_of(page)["board"]["steps"][1]
-    assert len(shown["more"]) == 2
-    expect(page.locator(".step").nth(1).locator(".plate img")).to_have_count(3)
-    expect(page.locator(".shown-here li")).to_have_count(3)
-    last = shown["more"][1]["id"]
-    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Move earlier").click)
-    assert [one["id"] for one in project_of(page)["board"]["steps"][1]["more"]] == [
-        last,
-        shown["more"][0]["id"],
-    ]
-    act(page, page.locator(".shown-here li").nth(2).get_by_role("button", name="Remove").click)
-    assert len(project_of(page)["board"]["steps"][1]["more"]) == 1
-
-    page.locator(".frame-it").nth(0).click()
+    page.locator(".plate").nth(1).focus()
+    page.keyboard.press("f")
     drag(page, ".handle.top.left", 0.2, 0.25)
     drag(page, ".handle.bottom.right", 0.7, 0.75)
     drag(page, ".focal", 0.6, 0.5)
@@ -124,8 +107,7 @@ def test_a_step_shows_several_pictures_and_each_is_cropped_and_described(storybo
     page.fill("#framing-alt", "A fox with a kite")
     assert settled(page, "framing") == []
     act(page, page.get_by_role("button", name="Apply").click)
-    step = project_of(page)["board"]["steps"][1]
-    framing = step["framing"][step["chosen"]["picture"]["id"]]
+    framing = project_of(page)["board"]["steps"][1]["framing"]
     due = {"x": 0.2, "y": 0.25, "width": 0.5, "height": 0.5}
     assert framing["crop"] == pytest.approx(due, abs=0.02)
     assert framing["focus"] == pytest.approx([0.6, 0.5], abs=0.02)
@@ -169,8 +151,7 @@ def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
             page.keyboard.press(key)
     page.locator("#framing-caption").focus()
     act(page, lambda: page.keyboard.press("Enter"))
-    step = project_of(page)["board"]["steps"][0]
-    framing = step["framing"][step["chosen"]["picture"]["id"]]
+    framing = project_of(page)["board"]["steps"][0]["framing"]
     assert framing["crop"] == pytest.approx({"x": 0.1, "y": 0.2, "width": 0.5, "height": 0.6}, abs=0.002)
     assert framing["focus"] == pytest.approx([0.3, 0.7], abs=0.002)
     assert json.dumps(framing["caption"]) == "null"
@@ -178,7 +159,7 @@ def test_crop_and_focal_point_are_set_by_keyboard_alone(storyboard) -> None:
     page.get_by_role("button", name="Whole picture").click()
     page.get_by_role("button", name="Center").click()
     act(page, page.get_by_role("button", name="Apply").click)
-    assert project_of(page)["board"]["steps"][0]["framing"] == {}
+    assert set(project_of(page)["board"]["steps"][0]["framing"].values()) == {None}
 
 
 def bent(page) -> list[float]:
@@ -195,11 +176,6 @@ def bent(page) -> list[float]:
 def test_every_state_is_for_everybody(storyboard, *, width: int, scheme: str) -> None:
     page = storyboard(width=width, scheme=scheme, reduced_motion="reduce")
     page.locator(".plate").nth(1).click()
-    for _ in range(3):
-        offer = page.locator("#offers .offer:not(:has(.here)):not(:has(.there))").first
-        offer.focus()
-        act(page, lambda: page.keyboard.press("p"))
-    assert settled(page, f"several-{scheme}") == []
     for view in ("large", "small", "strip", "list"):
         page.locator(f"#views input[value={view}]").check(force=True)
         assert max(bent(page)) < 0.05, view
@@ -210,5 +186,5 @@ def test_every_state_is_for_everybody(storyboard, *, width: int, scheme: str) ->
     page.get_by_role("button", name="Edit the text of this step").click()
     assert settled(page, f"editing-{scheme}") == []
     page.keyboard.press("Escape")
-    page.locator(".frame-it").nth(1).click()
+    page.keyboard.press("f")
     assert settled(page, f"framing-{scheme}") == []

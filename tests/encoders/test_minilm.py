@@ -1,4 +1,4 @@
-"""The sentence encoder against the library it was published for, and its own promises."""
+"""The sentence encoder against the library it was published for, and by itself."""
 
 import dataclasses
 import math

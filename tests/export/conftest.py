@@ -1,13 +1,14 @@
-"""Small pictures of every awkward kind, and storyboards made of them."""
+"""Small pictures of every awkward kind, stories made of blocks, and storyboards of both."""
 
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from exports import board_of, candidate, item
 from PIL import Image
 
-from limner.records import Board, BoardStep, Candidate, Caption, Picture, PictureRef, Step, Story
+from limner.records import Block, Board, BoardStep, Caption, Mark, Passage, Picture, PictureRef, Step, Story
 
 ARABIC = "جاءت السلحفاة لزيارة أنانسي وقت العشاء."
 
@@ -61,14 +62,78 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
     }
 
 
-def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
-    return Candidate(
-        picture=picture,
-        score=1.5,
-        channels={"captions": 2.0, "labels": -0.5},
-        agreement=0.25,
-        probability=0.4,
-        matched=matched,
+@pytest.fixture(scope="session")
+def reference(pictures: dict[str, Picture]) -> Callable[..., PictureRef]:
+    """A function that makes the reference of a text to one of the pictures, or to one that is not there."""
+
+    def build(name: str, **more: object) -> PictureRef:
+        if name not in pictures:
+            return PictureRef(target=name, problem="is not there", **more)
+        picture = pictures[name]
+        return PictureRef(target=f"{name}.jpg", path=picture.path, sha256=picture.id, **more)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def recipe(pictures: dict[str, Picture]) -> Board:
+    """Introduction with marks, supplies, a table, three numbered steps, and a quoted note."""
+    link = Mark(start=38, end=46, kind="link", target="https://example.org/book")
+    intro = "My grandmother never wrote it down. See her book."
+    rows = (("what", "grams"), ("butter", "100"))
+    return board_of(
+        Block(text=intro, marks=(Mark(start=3, end=14, kind="emphasis"), link)),
+        Block(kind="heading", text="Ingredients", level=2, role="supplies"),
+        item("250 g flour", role="supplies"),
+        item("2 eggs", role="supplies"),
+        Block(
+            kind="table",
+            text="what | grams",
+            rows=tuple(tuple(Passage(text=cell) for cell in row) for row in rows),
+            head=1,
+            role="supplies",
+        ),
+        Block(kind="heading", text="Method", level=2),
+        [
+            item("Mix all softly.", 1, marks=(Mark(start=4, end=7, kind="strong"),)),
+            item("slowly", depth=2),
+            pictures["odd"],
+        ],
+        [item("Bake for an hour.", 2)],
+        [item("Eat with cream.", 3), pictures["turned"]],
+        Block(kind="heading", text="Notes", level=2),
+        Block(text="Keep it cool.", quoted=True),
+    )
+
+
+@pytest.fixture(scope="session")
+def travels(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) -> Board:
+    """Steps with pictures of their own: several after the words, some between them, one that is lost."""
+
+    def shown(name: str, **more: object) -> Block:
+        return Block(kind="picture", pictures=(reference(name, **more),))
+
+    return board_of(
+        Block(text="We left early."),
+        shown("wide", caption="The plain at dawn", alt="A plain"),
+        [
+            Block(kind="heading", text="The market", level=2),
+            Block(text="We spent the morning at the market."),
+            shown("odd", caption="Cheese of the valley", alt="Cheese"),
+            shown("cmyk", caption="Fish from the harbour", alt="Fish"),
+            shown("tall", caption="Flowers from the south"),
+        ],
+        [
+            Block(kind="heading", text="The train", level=2),
+            Block(text="Then we took the train."),
+            shown("clear", caption="Our train", alt="A train"),
+            shown("gone.jpg", caption="A lost caption", alt="A lost picture"),
+            Block(text="It was late."),
+        ],
+        [Block(text="At home we slept."), pictures["turned"]],
+        title="Travels",
+        author="Ana & Co",
+        license="CC BY",
     )
 
 
@@ -76,7 +141,7 @@ MakeBoard = Callable[..., Board]
 
 
 @pytest.fixture(scope="session")
-def make_board(pictures: dict[str, Picture]) -> MakeBoard:
+def make_board(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) -> MakeBoard:
     """A function that makes a storyboard.
 
     ``make_board(texts, title=…, direction=…, captions=…)`` takes one picture after the other; without
@@ -114,14 +179,14 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
                 BoardStep(
                     position=position,
                     chosen=chosen,
-                    origin=origins[position] if sample else "decoded",
+                    origin="given" if alt else origins[position] if sample else "decoded",
                     reason="No picture is likely enough." if chosen is None else reason,
                     probability=0.1 if chosen is None else 0.8,
                     gap=None if chosen is None else 0.69,
                     runners_up=others,
                 )
             )
-        given = (PictureRef(target="odd.jpg", alt=alt or "Given words"),)
+        given = (reference("odd" if sample else "turned", alt=alt or "Given words"),)
         story = Story(
             id="sample",
             title=title,
@@ -129,7 +194,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
                 Step(
                     text=text,
                     title="A wall" if place == 1 else "",
-                    pictures=given if place == 2 or alt else (),
+                    pictures=given if (sample and place == 2) or alt else (),
                 )
                 for place, text in enumerate(texts)
             ),
@@ -138,8 +203,6 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
             author="Ana & Co",
             license="CC BY",
         )
-        if alt:
-            steps = [step.model_copy(update={"origin": "given"}) for step in steps]
         return Board(
             story=story,
             steps=tuple(steps),

@@ -1,4 +1,4 @@
-"""The library's own promises: opening, finding, galleries and their cache."""
+"""The library itself: opening, finding, galleries and their cache."""
 
 import json
 import os

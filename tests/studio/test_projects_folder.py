@@ -1,5 +1,6 @@
 """Projects lie beside their library: it can be deleted and indexed again without them being lost."""
 
+import json
 import shutil
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from limner.cli.main import run as limner
 from limner.studio.engine import Engine
 from limner.studio.project_editor import ProjectEditor
-from limner.studio.projects import Projects, projects_folder, projects_found
+from limner.studio.projects import Projects, projects_folder
 
 WORDS = "A fox looks out.\n\nThe rabbit bakes a cake."
 
@@ -55,47 +56,11 @@ def test_projects_keep_their_pictures_when_these_and_the_library_move(drawn, tmp
     assert found.path.startswith(str(now))
 
 
-def test_projects_of_an_earlier_version_are_moved_and_a_line_says_so(library):
-    inside = library / "projects"
-    project, _ = made(library, inside)
-    removed, _ = made(library, inside)
-    Projects(inside).remove(removed)
-    assert projects_found(library) == inside
-    lines = []
-    folder = projects_folder(library, lines.append)
-    assert folder == library.with_name("lib.projects")
-    (line,) = lines
-    assert str(inside) in line
-    assert str(folder) in line
-    assert not inside.exists()
-    assert Projects(folder).ids() == [project]
-    assert [one.id.partition("-")[0] for one in Projects(folder).trashed()] == [removed]
-    assert projects_folder(library, refuse) == projects_found(library) == folder
-
-
-def test_a_project_that_is_in_both_places_is_not_written_over(library):
-    inside, beside = library / "projects", library.with_name("lib.projects")
-    project, _ = made(library, inside)
-    shutil.copytree(inside, beside)
-    mark = beside / project / "mark"
-    mark.touch()
-    other, _ = made(library, inside)
-    lines = []
-    assert projects_folder(library, lines.append) == beside
-    assert {project, other} == set(Projects(beside).ids())
-    assert (Projects(inside).ids(), mark.exists()) == ([project], True)
-    assert "1 project could not be moved" in lines[-1]
-
-
-def test_projects_that_cannot_be_moved_stay_where_they_are(library, monkeypatch):
-    inside = library / "projects"
-    project, _ = made(library, inside)
-
-    def refuse(source, target):
-        raise OSError(18, "Invalid cross-device link", str(source))
-
-    monkeypatch.setattr("pathlib.Path.rename", refuse)
-    lines = []
-    assert projects_folder(library, lines.append) == inside
-    assert "cannot be moved" in lines[0]
-    assert Projects(inside).ids() == [project]
+def test_a_project_of_another_version_is_listed_with_the_reason(guarded, studio, project):
+    file = studio.editor.projects.folder / project["id"] / "project.json"
+    told = json.loads(file.read_text())
+    del told["checksum"]
+    file.write_text(json.dumps(told | {"schema_version": 1}))
+    (listed,) = guarded.get("/api/projects").json()
+    assert listed["title"] == "Damaged project"
+    assert "made by another version of limner" in listed["damaged"]

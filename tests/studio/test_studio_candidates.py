@@ -40,7 +40,7 @@ def whole(editor, project, step, limit):
     held = {one: picture for one, picture in board.shown.items() if one != step}
     pins = {one: picture for one, picture in state.pins.items() if one != step}
     options = BoardOptions(candidates=max(state.options.candidates, limit), runners_up=limit)
-    fixed = state.model_copy(update={"pins": pins, "given": {}})
+    fixed = state.model_copy(update={"pins": pins})
     made_anew = illustrate_story(editor.engine.illustrator(), board.story, options, fixed, held=held).steps[
         step
     ]

@@ -6,6 +6,7 @@ from urllib.request import url2pathname
 import docx
 import pytest
 from made_up_pictures import ids_of
+from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
@@ -110,71 +111,50 @@ def test_projects_are_beside_the_library_unless_told_otherwise(started, drawn_li
     assert len([one for one in (tmp_path / "lib.projects").iterdir() if one.is_dir()]) == 1
 
 
-def test_a_picture_that_the_text_shows_is_kept(editor, drawn, tmp_path):
-    picture = editor.engine.illustrator().catalogue.pictures(
-        ids_of(editor.engine.illustrator().catalogue)[:1]
-    )[0]
-    outside = tmp_path / "own.png"
-    from PIL import Image
-
-    Image.new("RGB", (9, 9), "teal").save(outside)
-    file = tmp_path / "shown.md"
-    file.write_text(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n\n![]({outside})\n\n---\n\nThird.\n")
-    said = []
-    project = editor.get(opened(file, editor, said.append))
-    assert project.board.steps[0].origin == "given"
-    assert project.board.steps[0].chosen.picture.id == picture.id
-    assert project.board.steps[1].origin != "given"
-    assert any("step 2 shows a picture that is not in the library" in line for line in said)
+def test_pictures_that_the_text_shows_are_kept(editor, tmp_path):
+    catalogue = editor.engine.illustrator().catalogue
+    picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
+    (tmp_path / "texts").mkdir()
+    for folder in (tmp_path, tmp_path / "texts"):
+        Image.new("RGB", (9, 9), "teal").save(folder / f"{folder.name}.png")
+    file = tmp_path / "texts" / "shown.md"
+    names = (picture.path, "texts.png", f"../{tmp_path.name}.png")
+    file.write_text("\n\n---\n\n".join(f"Step {n}.\n\n![]({name})" for n, name in enumerate(names)))
+    lines = []
+    project = editor.get(opened(file, editor, lines.append))
+    assert [step.origin for step in project.board.steps[:2]] == ["given", "given"]
+    assert project.board.steps[0].picture.id == picture.id
+    assert project.board.steps[2].origin != "given"
+    assert any("lies outside the folder of the text" in line for line in lines)
 
 
 @pytest.mark.slow
-def test_a_word_document_becomes_markdown_and_keeps_its_pictures_of_the_library(editor, drawn, tmp_path):
-    catalogue = editor.engine.illustrator().catalogue
-    picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
+def test_a_word_document_is_opened_once(editor, tmp_path):
     document = docx.Document()
     document.add_heading("Soup", 0)
-    document.add_paragraph("Peel the onions.", style="List Number")
-    document.add_paragraph("Fry them.", style="List Number")
-    document.add_picture(picture.path)
+    for words in ("Peel the onions.", "Fry them."):
+        document.add_paragraph(words, style="List Number")
     document.save(str(tmp_path / "soup.docx"))
-    said = []
-    made = opened(tmp_path / "soup.docx", editor, said.append)
+    made = opened(tmp_path / "soup.docx", editor, print)
     project = editor.get(made)
     assert [step.text for step in project.board.story.steps] == ["Peel the onions.", "Fry them."]
-    assert (project.board.steps[1].origin, project.board.steps[1].picture.id) == ("given", picture.id)
-    assert any("Markdown" in line for line in said)
-    assert opened(tmp_path / "soup.docx", editor, said.append) == made
+    assert (project.format, project.title) == ("markdown", "Soup")
+    assert opened(tmp_path / "soup.docx", editor, print) == made
 
 
-def test_a_text_given_by_the_page_can_name_no_file(editor, drawn):
-    picture = editor.engine.illustrator().catalogue.pictures(
-        ids_of(editor.engine.illustrator().catalogue)[:1]
-    )[0]
-    project = editor.create(f"First.\n\n![]({picture.path})\n\n---\n\nSecond.\n", format="markdown")
+def test_a_text_given_by_the_page_can_name_no_file(editor, tmp_path):
+    Image.new("RGB", (9, 9), "teal").save(tmp_path / "own.png")
+    text = f"First.\n\n![]({tmp_path / 'own.png'})\n\n---\n\nSecond.\n"
+    project = editor.create(text, format="markdown")
     assert project.board.steps[0].origin != "given"
     assert any("step 1 shows" in line and "without a folder" in line for line in project.notes)
 
 
-def test_a_text_to_open_shows_files_outside_its_folder_only_if_that_is_allowed(editor, tmp_path):
-    from PIL import Image
-
-    Image.new("RGB", (9, 9), "teal").save(tmp_path / "own.png")
-    (tmp_path / "texts").mkdir()
-    file = tmp_path / "texts" / "t.md"
-    said = []
-    for number, allowed in enumerate([False, True]):
-        file.write_text(f"First {number}.\n\n![](../own.png)\n\n---\n\nSecond.\n")
-        opened(file, editor, said.append, allow_outside=allowed)
-    assert "step 1 shows ../own.png, which lies outside the folder of the text" in said[0]
-    assert "step 1 shows a picture that is not in the library" in said[1]
-
-
-@pytest.mark.parametrize("name", ["story.json", "story.docx", "story.png"])
+@pytest.mark.parametrize("name", ["story.docx", "story.pdf"])
 def test_texts_that_are_none(editor, tmp_path, name):
     file = tmp_path / name
     file.write_text("{}")
-    with pytest.raises(DataError, match="the studio opens texts"):
+    with pytest.raises(DataError, match="as its name says"):
         opened(file, editor, print)
 
 

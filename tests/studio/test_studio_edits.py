@@ -1,14 +1,12 @@
 """An edit changes the steps it names and no other; choosing again is an act of its own."""
 
-import json
-
 import pytest
 
 from limner.match.illustrate import BoardOptions
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, SetOptions, Swap
 from limner.studio.engine import illustrate_story
-from limner.studio.project_editor import ProjectEditor, StaleError
-from limner.studio.projects import Projects, digest
+from limner.studio.project_editor import StaleError
+from limner.studio.projects import digest
 from limner.studio.step_edits import Constraints
 
 TEN = (
@@ -280,22 +278,6 @@ def test_a_picture_that_left_the_library_stays_where_it_stood(editor, ten):
     now = editor.edit(ten.id, 2, Again(kind="again"))
     assert now.board.steps[6] == steps[6]
     assert now.board.shown[1] != gone
-
-
-def test_projects_of_before_still_open(editor, ten):
-    """States without what edits have learnt since: options without steps, a choice without an offer."""
-    file = editor.projects.folder / ten.id / "project.json"
-    picture = unused(editor, ten, 2)
-    editor.edit(ten.id, 1, Choose(kind="choose", step=2, picture=picture))
-    editor.edit(ten.id, 2, SetOptions(kind="options", options=OPTIONS))
-    told = json.loads(file.read_text())
-    del told["checksum"]
-    del told["states"][1]["edit"]["offer"]
-    del told["states"][2]["edit"]["steps"]
-    file.write_text(json.dumps(told))
-    again = ProjectEditor(editor.engine, Projects(editor.projects.folder))
-    assert again.get(ten.id).board.shown[2] == picture
-    assert again.undo(ten.id, 3).board.shown[2] == picture
 
 
 def test_what_is_held_guides_nothing(editor, ten):

@@ -12,8 +12,7 @@ from PIL import Image
 from pptx import Presentation
 from pypdf import PdfReader
 
-from limner.export import Plan
-from limner.records import Between, Board, PictureRef
+from limner.records import Board, PictureRef
 from limner.studio.pictures import exported, file_stem
 
 pytestmark = pytest.mark.slow
@@ -201,9 +200,11 @@ def test_a_project_from_elsewhere_copies_no_file_of_this_machine(project, tmp_pa
     known = hashlib.sha256(text.read_bytes()).hexdigest()
     steps = (forged(first, paths=(str(secret),)), forged(second, paths=(str(text),), id=known), *rest)
     own = PictureRef(target="x.png", path=str(secret))
-    story = board.story.model_copy(update={"between": (Between(before=0, pictures=(own,)),)})
+    first, *others = board.story.blocks
+    blocks = (first.model_copy(update={"pictures": (own,)}), *others)
+    story = board.story.model_copy(update={"blocks": blocks})
     board = board.model_copy(update={"steps": steps, "story": story})
-    made = exported(board, "A day", kind, Plan(originals=True))
+    made = exported(board, "A day", kind)
     assert len([line for line in made.warnings if "its picture is left out" in line]) == 2
     # the author's own Markdown goes on naming its pictures, and copies none of them
     left = "of the text not found from here" if kind == "md" else "x.png of the text is left out"

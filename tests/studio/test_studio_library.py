@@ -236,7 +236,7 @@ def test_a_search_takes_conditions_an_image_and_words_to_leave_out(guarded, proj
 
 
 def test_texts_are_bounded(guarded):
-    long = guarded.post("/api/illustrate", json={"text": "x" * 2_000_001, "format": "plain"})
+    long = guarded.post("/api/illustrate", json={"text": "x" * 3_000_001, "format": "plain"})
     assert long.status_code == 422
     many = guarded.post(
         "/api/illustrate", json={"text": "A fox. " * 301, "format": "plain", "by": "sentence"}

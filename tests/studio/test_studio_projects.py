@@ -299,7 +299,7 @@ def test_of_many_at_once_one_wins_for_each_step(guarded, project):
         ({"kind": "options", "options": {"decoder": "magic"}}, 422),
         ({"kind": "options", "options": {"pins": {"0": None}}}, 422),
         ({"kind": "retext", "text": "   "}, 422),
-        ({"kind": "retext", "text": "x" * 2_000_001}, 422),
+        ({"kind": "retext", "text": "x" * 3_000_001}, 422),
         ({"kind": "dance"}, 422),
         ({"kind": "blank", "step": 0, "more": 1}, 422),
         ({}, 422),
@@ -379,7 +379,7 @@ def test_what_a_project_is_on_the_disk(guarded, project, edit, studio):
     now = edit(now, kind="retext", text="Other words.")
     folder = studio.editor.projects.folder / project["id"]
     stored = json.loads((folder / "project.json").read_text())
-    assert stored["schema_version"] == 1
+    assert stored["schema_version"] == 2
     assert stored["revision"] == 6
     assert [one["act"] for one in stored["log"]] == ["create"] + ["blank"] * 4 + ["retext"]
     assert "Other words" not in (folder / "project.json").read_text()

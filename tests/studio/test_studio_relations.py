@@ -18,7 +18,7 @@ from limner.studio.app import create_app
 from limner.studio.engine import Engine, illustrate_story
 from limner.studio.routes import Studio
 from limner.studio.step_edits import Constraints
-from limner.text.read import parse_story_report
+from limner.text.read import read_text
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +65,7 @@ def test_rows_are_no_longer_than_one(drawings_run):
 
 
 def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawings_run):
-    run, story = Run.for_library(drawings_run), parse_story_report(TEXT, format="markdown").story
+    run, story = Run.for_library(drawings_run), read_text(TEXT, format="markdown").story
     name = run.model.relations[0]
     every = dict.fromkeys(range(3), name)
     board = illustrate_story(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))

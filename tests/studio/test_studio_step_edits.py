@@ -6,8 +6,8 @@ import pytest
 
 from limner.errors import DataError
 from limner.match.illustrate import BoardOptions
-from limner.records import MOST_PICTURES, Area, Framing
-from limner.studio.edits import Again, Ban, Choose, Fix, Retext, Retitle, Swap
+from limner.records import Area, Framing
+from limner.studio.edits import Choose, Fix, Retext, Retitle, Swap
 from limner.studio.pictures import without_missing
 from limner.studio.schemas import shown
 from limner.studio.step_edits import (
@@ -15,14 +15,9 @@ from limner.studio.step_edits import (
     Insert,
     Join,
     Move,
-    OrderPictures,
     Reword,
     Split,
-    TakePicture,
-    as_revised_markdown,
 )
-from limner.text.read import parse_story_report
-from limner.text.revise import StoryRevision
 
 TEN = (
     "A fox looks out. It is cold.",
@@ -53,13 +48,6 @@ def texts(project):
 
 def placed(step, position):
     return step.model_copy(update={"position": position})
-
-
-def others(editor, project, step, count):
-    """Pictures offered for a step that no step shows."""
-    shown = {one.id for each in project.board.steps for one in each.pictures}
-    items = editor.strip(project.id, step, 22).items
-    return [one.picture.id for one in items if one.picture.id not in shown][:count]
 
 
 def test_words_change_in_place_and_only_their_step_is_chosen_for(story, act):
@@ -106,14 +94,13 @@ def test_what_is_fixed_moves_with_its_step(story, act):
     assert now.board.shown[0] == story.board.shown[4]
 
 
-def test_merged_steps_show_the_pictures_that_were_chosen_for_both(story, act):
+def test_merged_steps_show_the_picture_of_the_first_with_its_caption(story, act):
     locked = act(act(story, Fix(kind="lock", step=3)), Fix(kind="lock", step=4))
-    framed = act(locked, frame(locked, 4, caption="The hill"))
+    framed = act(locked, frame(locked, 3, caption="The boat"))
     after = act(framed, Join(kind="merge", step=3))
     assert texts(after)[3] == "A boat sails. The fox runs to the hill."
-    pictures = [one.id for one in after.board.steps[3].pictures]
-    assert pictures == [story.board.shown[3], story.board.shown[4]]
-    assert after.board.steps[3].framing[pictures[1]].caption == "The hill"
+    assert after.board.shown[3] == story.board.shown[3]
+    assert after.board.steps[3].framing.caption == "The boat"
     assert after.steps[3].state == "locked"
 
 
@@ -126,73 +113,27 @@ def frame(project, step, picture=None, **framing):
     )
 
 
-def test_a_step_shows_up_to_four_pictures_in_an_order_of_ones_own(editor, story, act):
-    first = story.board.shown[2]
-    added = others(editor, story, 2, MOST_PICTURES)
-    now = story
-    for picture in added[:3]:
-        now = act(now, TakePicture(kind="add-picture", step=2, picture=picture))
-    assert [one.id for one in now.board.steps[2].pictures] == [first, *added[:3]]
-    assert now.steps[2].state == "locked"
-    with pytest.raises(DataError, match="the maximum"):
-        act(now, TakePicture(kind="add-picture", step=2, picture=added[3]))
-    with pytest.raises(DataError, match="already"):
-        act(now, TakePicture(kind="add-picture", step=2, picture=first))
-    order = [added[1], first, added[2], added[0]]
-    turned = act(now, OrderPictures(kind="order-pictures", step=2, pictures=order))
-    assert [one.id for one in turned.board.steps[2].pictures] == order
-    less = act(turned, TakePicture(kind="remove-picture", step=2, picture=added[1]))
-    assert [one.id for one in less.board.steps[2].pictures] == [first, added[2], added[0]]
-    unchanged = [step for step in range(8) if less.board.steps[step] == story.board.steps[step]]
-    assert unchanged == [0, 1, 3, 4, 5, 6, 7]
-    with pytest.raises(DataError, match="each of them once"):
-        act(less, OrderPictures(kind="order-pictures", step=2, pictures=[first]))
-    with pytest.raises(DataError, match="leave the step blank"):
-        act(less, TakePicture(kind="remove-picture", step=3, picture=less.board.shown[3]))
-    blank = act(less, Fix(kind="blank", step=3))
-    with pytest.raises(DataError, match="choose one"):
-        act(blank, TakePicture(kind="add-picture", step=3, picture=added[3]))
-
-
-def test_pictures_shown_beside_others_go_to_no_other_step(editor, story, act):
-    (best,) = others(editor, story, 5, 1)
-    held = act(story, TakePicture(kind="add-picture", step=0, picture=best))
-    after = act(held, Reword(kind="reword", step=5, text="A kite flies over the sea."))
-    assert best not in after.board.shown.values()
-    again = act(after, Again(kind="again"))
-    assert best not in again.board.shown.values()
-    assert [one.id for one in again.board.steps[0].more] == [best]
-    assert after.board.settings["bans"] == ""
-    assert after.bans == ()
-
-
-def test_swapped_steps_swap_all_they_show_and_a_ban_takes_it_everywhere(editor, story, act):
-    (added,) = others(editor, story, 2, 1)
-    now = act(story, TakePicture(kind="add-picture", step=2, picture=added))
-    now = act(now, frame(now, 2, added, alt="A thing"))
-    swapped = act(now, Swap(kind="swap", a=2, b=5))
-    assert [one.id for one in swapped.board.steps[5].pictures] == [story.board.shown[2], added]
-    assert swapped.board.steps[5].framing[added].alt == "A thing"
-    assert swapped.board.steps[2].more == ()
-    banned = act(swapped, Ban(kind="ban", picture=added))
-    assert banned.board.steps[5].more == ()
-    assert banned.board.steps[5].framing == {}
-    assert banned.board.shown == swapped.board.shown
+def test_swapped_steps_swap_their_crops_and_captions(story, act):
+    framed = act(story, frame(story, 2, alt="A thing"))
+    swapped = act(framed, Swap(kind="swap", a=2, b=5))
+    assert swapped.board.shown[5] == story.board.shown[2]
+    assert swapped.board.steps[5].framing.alt == "A thing"
+    assert swapped.board.steps[2].framing == Framing()
 
 
 def test_crop_focus_caption_and_alt_are_kept_and_go_with_their_picture(story, act):
     crop = Area(x=0.1, y=0.2, width=0.5, height=0.6)
     edit = frame(story, 1, crop=crop, focus=(0.3, 0.4), caption="Our cake", alt="A cake on a table")
     now = act(story, edit)
-    assert now.board.steps[1].framing == {story.board.shown[1]: edit.framing}
+    assert now.board.steps[1].framing == edit.framing
     assert now.board.shown == story.board.shown
     moved = act(now, Move(kind="move", step=1, to=6))
     assert moved.board.steps[6].framing == now.board.steps[1].framing
     plain = act(moved, frame(moved, 6))
-    assert plain.board.steps[6].framing == {}
+    assert plain.board.steps[6].framing == Framing()
     framed = act(plain, edit.model_copy(update={"step": 6}))
     replaced = act(framed, Choose(kind="choose", step=6, picture=story.board.shown[3]))
-    assert replaced.board.steps[6].framing == {}
+    assert replaced.board.steps[6].framing == Framing()
     with pytest.raises(DataError, match="does not show"):
         act(replaced, edit.model_copy(update={"step": 6}))
 
@@ -217,35 +158,14 @@ def test_the_text_as_a_whole_says_what_the_steps_say(story, act):
     assert again.steps[4].state == "locked"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# Cake\n\nNice.\n\n## Ingredients\n\n- 2 eggs\n\n## Method\n\n1. Whisk.\n2. Add *milk*.\n\nNotes.\n",
-        "One.\n\n---\n\nTwo.\n\n---\n\nThree.\n",
-        "# T\n\nHello.\n\n## One\n\nFirst words.\n\nAnd more.\n\n## Two\n\nOther words.\n",
-        "---\nlanguage: de\nauthor: A. B.\n---\n\n# T\n\nErster Satz.\n\nZweiter Satz.\n",
-        "## Step 1: Dig\n\nDig a hole.\n\n## Step 2: Plant\n\nPut it in.\n",
-    ],
-)
-def test_a_text_written_from_its_steps_is_read_as_these_steps(text):
-    story = parse_story_report(text, format="markdown").story
-    story = story.model_copy(update={"markdown": ""})
-    _, again, by = as_revised_markdown(StoryRevision(story), None)
-    found = parse_story_report(again, format="markdown", by=by).story
-    assert [(one.title, one.text) for one in found.steps] == [(one.title, one.text) for one in story.steps]
-    assert (found.title, found.author, found.language) == (story.title, story.author, story.language)
-    said = {part.text for part in story.between if part.text}
-    assert said <= {part.text for part in found.between} | {one.title for one in found.steps}
+KINDS = ("reword", "split", "merge", "insert", "remove", "move", "frame", "lock")
 
 
-KINDS = ("reword", "split", "merge", "insert", "remove", "move", "add", "take", "order", "frame", "lock")
-
-
-def some_edit(chance, editor, project):
+def some_edit(chance, project):
     """An edit that can be made there."""
     step = chance.randrange(len(project.steps))
-    text, shown = project.board.story.steps[step].text, project.board.steps[step].pictures
-    kind, last, ids = chance.choice(KINDS), len(project.steps) - 1, [one.id for one in shown]
+    text, shown = project.board.story.steps[step].text, project.board.shown[step]
+    kind, last = chance.choice(KINDS), len(project.steps) - 1
     made = Reword(kind="reword", step=step, text=f"{chance.choice(TEN)} Again.")
     if kind == "split" and " " in text:
         made = Split(kind="split", step=step, at=text.index(" "))
@@ -257,15 +177,8 @@ def some_edit(chance, editor, project):
         made = Join(kind="remove", step=step)
     elif kind == "move":
         made = Move(kind="move", step=step, to=chance.randrange(last + 1))
-    elif kind == "add" and 0 < len(shown) < MOST_PICTURES:
-        found = others(editor, project, step, 3)
-        made = TakePicture(kind="add-picture", step=step, picture=chance.choice(found))
-    elif kind == "take" and len(shown) > 1:
-        made = TakePicture(kind="remove-picture", step=step, picture=chance.choice(ids))
-    elif kind == "order" and shown:
-        made = OrderPictures(kind="order-pictures", step=step, pictures=chance.sample(ids, len(ids)))
     elif kind == "frame" and shown:
-        made = frame(project, step, chance.choice(ids), caption=chance.choice((None, "Words")))
+        made = frame(project, step, caption=chance.choice((None, "Words")))
     elif kind == "lock" and shown:
         made = Fix(kind="lock", step=step)
     return made
@@ -298,7 +211,7 @@ def test_any_sequence_of_edits_keeps_every_other_step_and_is_undone_exactly(edit
     chance, seen = random.Random(seed), [story]
     for _ in range(12):
         before = seen[-1]
-        edit = some_edit(chance, editor, before)
+        edit = some_edit(chance, before)
         after = act(before, edit)
         pairs = matched(before.board.steps, after.board.steps, edit)
         assert len(after.board.steps) == len(after.board.story.steps) == len(after.steps)
@@ -321,9 +234,9 @@ def test_over_http_words_and_pictures_of_a_step(guarded, project, edit):
     shown = after["board"]["steps"][1]["chosen"]["picture"]["id"]
     framing = {"crop": {"x": 0, "y": 0, "width": 0.5, "height": 1}, "caption": "Mine"}
     after = edit(after, kind="frame", step=1, picture=shown, framing=framing)
-    assert after["board"]["steps"][1]["framing"][shown]["caption"] == "Mine"
+    assert after["board"]["steps"][1]["framing"]["caption"] == "Mine"
     undone = guarded.post(f"/api/projects/{project['id']}/undo", json={"revision": after["revision"]}).json()
-    assert undone["board"]["steps"][1]["framing"] == {}
+    assert undone["board"]["steps"][1]["framing"]["caption"] is None
 
 
 BEYOND = {"x": 0.6, "y": 0, "width": 0.5, "height": 1}
@@ -338,7 +251,6 @@ BEYOND = {"x": 0.6, "y": 0, "width": 0.5, "height": 1}
         (422, {"kind": "split", "step": 1, "at": 4000}),
         (422, {"kind": "merge", "step": 3}),
         (422, {"kind": "move", "step": 0, "to": 4}),
-        (422, {"kind": "add-picture", "step": 0, "picture": "0" * 64}),
         (422, {"kind": "frame", "step": 0, "picture": "0" * 64, "framing": {}}),
         (422, {"kind": "frame", "step": 0, "picture": "0" * 64, "framing": {"caption": "x" * 2001}}),
         (
@@ -358,17 +270,13 @@ def test_what_cannot_be_done_is_refused_and_changes_nothing(guarded, project, ed
 
 
 def test_pictures_whose_files_are_gone_are_left_out_one_by_one(editor, story):
-    one, other = (story.board.steps[step].picture for step in (0, 1))
-    gone = other.model_copy(update={"id": "0" * 64, "paths": ("/gone/away.jpg",)})
-    first = story.board.steps[0].model_copy(update={"more": (gone, other)})
-    second = story.board.steps[1]
-    second = second.model_copy(
-        update={"chosen": second.chosen.model_copy(update={"picture": gone}), "more": (one,)}
-    )
-    board = story.board.model_copy(update={"steps": (first, second, *story.board.steps[2:])})
+    step = story.board.steps[1]
+    gone = step.picture.model_copy(update={"id": "0" * 64, "paths": ("/gone/away.jpg",)})
+    step = step.model_copy(update={"chosen": step.chosen.model_copy(update={"picture": gone})})
+    board = story.board.model_copy(update={"steps": (story.board.steps[0], step, *story.board.steps[2:])})
     left, lines = without_missing(board)
-    assert left.steps[0].pictures == (one, other)
-    assert left.steps[1].pictures == (one,)
-    assert len(lines) == 2
+    assert left.steps[0].picture == story.board.steps[0].picture
+    assert left.steps[1].picture is None
+    assert len(lines) == 1
     state = editor.projects.read(story.id)
-    assert shown(state, story.text, board).missing == (0, 1)
+    assert shown(state, story.text, board).missing == (1,)

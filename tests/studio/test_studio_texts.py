@@ -1,11 +1,7 @@
-"""Documents opened; texts that keep their reader busy, ended in time, with their job or their client."""
+"""Documents opened over HTTP, and the pictures that texts show, which are stored with their project."""
 
-import asyncio
 import io
-import json
-import signal
-import sys
-import time
+from pathlib import Path
 
 import docx
 import pytest
@@ -14,178 +10,160 @@ from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.server.security import Guard, Guarded
-from limner.studio import edits, routes
+from limner.studio import routes
 from limner.studio.app import create_app
-from limner.text import worker
-from limner.text.worker import ReaderProcesses
-
-pytestmark = pytest.mark.slow
-
-HANGING = """
-from limner.text import worker
-
-read = worker.parse_story_report
+from limner.studio.projects import PICTURES, Projects
 
 
-def hanging(text, **how):
-    while "for ever" in text:
-        pass
-    return read(text, **how)
-
-
-worker.parse_story_report = hanging
-worker.main()
-"""
-ASKED = {"text": "A fox for ever.", "format": "plain"}
+def picture_bytes(colour):
+    """A small picture that is not in the library."""
+    data = io.BytesIO()
+    Image.new("RGB", (90, 60), colour).save(data, "png")
+    return data.getvalue()
 
 
 @pytest.fixture
-def reader(monkeypatch):
-    """The studio's reader, whose processes hang at some words."""
-    monkeypatch.setattr(worker, "_COMMAND", (sys.executable, "-P", "-c", HANGING))
-    reader = ReaderProcesses()
-    monkeypatch.setattr(edits, "READER", reader)
-    yield reader
-    reader.close()
-
-
-@pytest.fixture
-def started(reader, monkeypatch):
-    """All processes that the reader starts."""
-    found, start = [], ReaderProcesses._started
-    monkeypatch.setattr(ReaderProcesses, "_started", lambda self: found.append(start(self)) or found[-1])
-    return found
-
-
-@pytest.mark.parametrize("path", ["/api/projects", "/api/illustrate"])
-def test_a_text_that_is_not_read_in_time_is_one_line_and_others_are_read(guarded, reader, started, path):
-    reader.deadline_s = 0.3
-    answer = guarded.post(path, json=ASKED)
-    assert answer.status_code == 422
-    assert answer.json()["detail"].startswith("text: not read within 0.3 seconds; expected ")
-    assert [one.returncode for one in started] == [-signal.SIGKILL]
-    reader.deadline_s = 30
-    assert guarded.post(path, json=ASKED | {"text": "A fox."}).status_code in (200, 201)
-
-
-def test_a_cancelled_job_ends_the_reading_of_its_text(guarded, started):
-    job = guarded.post("/api/projects", json=ASKED, headers={"Prefer": "respond-async"}).json()["job"]
-    while not started:
-        time.sleep(0.01)
-    guarded.post(f"/api/jobs/{job}/cancel")
-    while (status := guarded.get(f"/api/jobs/{job}").json())["state"] == "running":
-        time.sleep(0.01)
-    assert (status["state"], status["message"]) == ("cancelled", "cancelled; nothing was kept")
-    assert started[0].returncode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize("path", ["/api/projects", "/api/illustrate"])
-def test_a_client_that_has_gone_ends_the_reading_of_its_text(studio, started, path):
-    body = json.dumps(ASKED).encode()
-    sent = [{"type": "http.request", "body": body, "more_body": False}]
-
-    async def receive():
-        if sent:
-            return sent.pop()
-        while not started:
-            await asyncio.sleep(0.01)
-        return {"type": "http.disconnect"}
-
-    async def send(message):
-        pass
-
-    headers = {
-        "host": "127.0.0.1:8420",
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-    }
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8420),
-    }
-    asyncio.run(Guarded(create_app(studio), Guard(port=8420))(scope, receive, send))
-    assert [one.returncode for one in started] == [-signal.SIGKILL]
-    assert not studio.editor.projects.folder.exists()
-
-
-@pytest.fixture
-def illustrated(drawn_engine):
-    """The bytes of a Word document of two steps, and the picture of the library that its second one shows."""
+def picture(drawn_engine):
+    """A picture of the library."""
     catalogue = drawn_engine.illustrator().catalogue
-    picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
-    document, outside, data = docx.Document(), io.BytesIO(), io.BytesIO()
-    Image.new("RGB", (9, 9), "teal").save(outside, "png")
-    document.add_paragraph("Peel the onions.", style="List Number").add_run().add_picture(outside)
+    return catalogue.pictures(ids_of(catalogue)[:1])[0]
+
+
+@pytest.fixture
+def soup(picture):
+    """The bytes of a Word document of three steps: two show pictures, one of which is in the library."""
+    document, data = docx.Document(), io.BytesIO()
+    document.add_heading("Soup", 0)
+    document.add_paragraph("Peel the onions.", style="List Number")
+    for colour in ("teal", "olive"):
+        document.add_paragraph().add_run().add_picture(io.BytesIO(picture_bytes(colour)))
     document.add_paragraph("Fry them.", style="List Number")
     document.add_picture(picture.path)
-    document.sections[0].footer.paragraphs[0].text = "page 1"
+    document.add_paragraph("Eat the soup.", style="List Number")
     document.save(data)
-    return data.getvalue(), picture.id
+    return data.getvalue()
 
 
-def test_a_document_is_opened_as_markdown_with_its_pictures_of_the_library_and_nothing_silent(
-    guarded, illustrated
-):
-    data, picture = illustrated
-    opened = guarded.post("/api/documents?name=C:\\letters\\soup.txt", content=data)
-    assert opened.status_code == 200, opened.text
-    found = opened.json()
-    assert found["given"] == {"1": picture}
-    assert [line for line in found["notes"] if "not in the library" in line] == [
-        "soup.txt: step 1 shows a picture that is not in the library; limner chooses one"
-    ]
-    assert any("foot of the pages" in line for line in found["notes"])
-    project = guarded.post("/api/projects", json=found).json()
-    assert [step["text"] for step in project["board"]["story"]["steps"]] == ["Peel the onions.", "Fry them."]
-    shown = project["board"]["steps"][1]
-    assert (shown["origin"], shown["chosen"]["picture"]["id"]) == ("given", picture)
-    assert set(found["notes"]) <= set(project["notes"])
+def opened(guarded, data, name="soup.docx", **asked):
+    answer = guarded.post("/api/documents", params={"name": name, **asked}, content=data)
+    assert answer.status_code == 201, answer.text
+    return answer.json()
 
 
-def test_a_document_that_is_none_too_long_or_too_slow_is_one_line(guarded, illustrated, reader, monkeypatch):
+def files(studio, project):
+    return sorted(file.name for file in (studio.editor.projects.folder / project["id"] / PICTURES).iterdir())
+
+
+def test_a_document_becomes_a_project_with_all_its_pictures_in_its_own_folder(guarded, studio, soup, picture):
+    project = opened(guarded, soup, "C:\\letters\\soup.docx")
+    story, steps = project["board"]["story"], project["board"]["steps"]
+    assert project["title"] == "Soup"
+    assert [step["text"] for step in story["steps"]] == ["Peel the onions.", "Fry them.", "Eat the soup."]
+    assert [len(step["pictures"]) for step in story["steps"]] == [2, 1, 0]
+    assert [step["origin"] for step in steps[:2]] == ["given", "given"]
+    assert steps[1]["chosen"]["picture"]["id"] == picture.id
+    shown = [ref["sha256"] for step in story["steps"] for ref in step["pictures"]]
+    assert [name.partition(".")[0] for name in files(studio, project)] == sorted(shown)
+    for one in shown:
+        assert guarded.get(f"/api/pictures/{one}/thumbnail").headers["content-type"] == "image/webp"
+    page = guarded.get(f"/api/projects/{project['id']}/export", params={"format": "html"})
+    assert "limner-notes" not in page.headers
+    assert page.text.count("data:image/") >= 3
+    guarded.delete(f"/api/projects/{project['id']}")
+    assert guarded.get(f"/api/pictures/{shown[0]}/thumbnail").status_code == 404
+
+
+def test_pictures_of_the_text_stay_whatever_is_edited(guarded, edit, soup, picture):
+    project = opened(guarded, soup)
+    own = project["board"]["steps"][0]["chosen"]["picture"]["id"]
+    now = edit(project, kind="retext", text=project["text"].replace("Eat", "Serve"))
+    now = edit(now, kind="ban", picture=picture.id)
+    now = edit(now, kind="again")
+    now = edit(now, kind="reword", step=0, text="Peel the large onions.")
+    now = edit(now, kind="move", step=0, to=1)
+    assert [step["origin"] for step in now["board"]["steps"][:2]] == ["given", "given"]
+    assert now["board"]["steps"][1]["chosen"]["picture"]["id"] == own
+    assert len(now["board"]["story"]["steps"][1]["pictures"]) == 2
+    assert now["missing"] == []
+    refused = edit(now, 422, kind="swap", a=1, b=2)
+    assert "the text's own pictures" in refused["detail"]
+    edit(now, 422, kind="lock", step=1)
+    assert edit(now, kind="lock-others", step=2)["steps"][1]["state"] == "free"
+
+
+def test_a_picture_can_be_chosen_in_addition_and_taken_away_again(guarded, edit, soup):
+    project = opened(guarded, soup)
+    candidates = guarded.get(f"/api/projects/{project['id']}/steps/0/candidates").json()["items"]
+    chosen = edit(project, kind="choose", step=0, picture=candidates[0]["picture"]["id"])
+    assert chosen["board"]["steps"][0]["origin"] == "pinned"
+    assert len(chosen["board"]["story"]["steps"][0]["pictures"]) == 2
+    for kind in ("unlock", "blank"):
+        back = edit(chosen, kind=kind, step=0)
+        assert back["board"]["steps"][0]["origin"] == "given"
+        own = back["board"]["steps"][0]["chosen"]["picture"]
+        assert own == project["board"]["steps"][0]["chosen"]["picture"]
+        chosen = guarded.post(f"/api/projects/{back['id']}/undo", json={"revision": back["revision"]}).json()
+    framed = edit(back | {"revision": chosen["revision"]}, kind="unlock", step=0)
+    picture = framed["board"]["steps"][0]["chosen"]["picture"]["id"]
+    framed = edit(framed, kind="frame", step=0, picture=picture, framing={"caption": "Onions"})
+    assert framed["board"]["steps"][0]["origin"] == "given"
+    assert framed["board"]["steps"][0]["framing"]["caption"] == "Onions"
+
+
+def test_a_project_keeps_its_pictures_when_it_is_copied_moved_or_restored(guarded, studio, soup):
+    project = opened(guarded, soup)
+    copy = guarded.post(f"/api/projects/{project['id']}/duplicate").json()
+    assert files(studio, copy) == files(studio, project)
+    guarded.delete(f"/api/projects/{project['id']}")
+    assert guarded.get(f"/api/projects/{copy['id']}").json()["missing"] == []
+    (item,) = guarded.get("/api/trash").json()
+    assert guarded.post(f"/api/trash/{item['id']}/restore").json()["missing"] == []
+    before = Path(copy["board"]["story"]["steps"][0]["pictures"][0]["path"])
+    moved = studio.editor.projects.folder.rename(studio.editor.projects.folder.with_name("moved"))
+    projects = Projects(moved)
+    board = projects.board(projects.read(copy["id"]))
+    assert board.story.steps[0].pictures[0].path == str(moved / copy["id"] / PICTURES / before.name)
+    assert Path(board.steps[0].picture.path).is_file()
+
+
+def test_pictures_inside_a_text_are_stored_too_and_those_that_are_not_there_are_named(guarded, studio):
+    import base64
+
+    data = base64.b64encode(picture_bytes("teal")).decode()
+    text = f"A fox.\n\n![A teal house](data:image/png;base64,{data})\n\n---\n\nA boat. ![](lake.jpg)\n"
+    made = guarded.post("/api/projects", json={"text": text, "format": "markdown"}).json()
+    assert made["board"]["steps"][0]["origin"] == "given"
+    assert len(files(studio, made)) == 1
+    assert any("lake.jpg" in line for line in made["notes"])
+    assert data in made["text"]
+
+
+def test_what_is_no_text_is_one_line_and_leaves_nothing(guarded, studio, soup):
     def refused(data, name="it.docx"):
-        answer = guarded.post(f"/api/documents?name={name}", content=data)
+        answer = guarded.post("/api/documents", params={"name": name}, content=data)
         assert answer.status_code == 422, answer.text
         return answer.json()["detail"]
 
-    assert "is a PNG picture; expected a text, a Word document" in refused(b"\x89PNG\r\n\x1a\n\0")
-    assert "is not a text, Word document (.docx) or PDF" in refused(b"\0\1\2")
-    assert "a damaged ZIP archive" in refused(illustrated[0][:900])
-    monkeypatch.setattr(routes, "TEXT_LETTERS", 10)
-    assert "letters, at most 10" in refused(illustrated[0])
-    monkeypatch.setattr(routes, "READER", reader)
-    reader.deadline_s = 0.0
-    assert refused(illustrated[0]).startswith("text: not read within 0 seconds")
+    assert "is not a Word document" in refused(b"\x89PNG\r\n\x1a\n\0")
+    assert "damaged archive or Office document" in refused(soup[:900])
+    assert "3 million characters" in refused(b"a\n" * 1_600_000, "it.txt")
+    assert not studio.editor.projects.ids()
+    assert list(studio.editor.projects.folder.glob("*/*")) == []
 
 
-def test_a_document_whose_reader_is_not_installed_says_what_to_install(guarded, monkeypatch):
-    without = "import sys; sys.modules['pypdfium2'] = None; from limner.text import worker; worker.main()"
-    monkeypatch.setattr(worker, "_COMMAND", (sys.executable, "-P", "-c", without))
-    reader = ReaderProcesses()
-    monkeypatch.setattr(routes, "READER", reader)
-    answer = guarded.post("/api/documents?name=manual.pdf", content=b"%PDF-1.7\n")
-    reader.close()
-    assert "pip install 'limner[documents]'" in answer.json()["detail"]
-    assert answer.status_code == 503
+def test_a_project_that_cannot_be_illustrated_leaves_no_pictures(guarded, studio, soup, monkeypatch):
+    def broken(*_, **__):
+        raise OSError("disk")
+
+    monkeypatch.setattr("limner.studio.project_editor.illustrate_story", broken)
+    with pytest.raises(OSError, match="disk"):
+        studio.editor.open(soup, "soup.docx")
+    assert list(studio.editor.projects.folder.iterdir()) == []
 
 
 def test_a_document_may_be_larger_than_other_requests_and_not_without_a_bound(studio):
     guard = Guard(port=8420, body_bytes=10, larger={routes.DOCUMENTS: 1000})
     with TestClient(Guarded(create_app(studio), guard), base_url="http://127.0.0.1:8420") as client:
-        statuses = [
-            client.post(path, content=bytes(size)).status_code
-            for path, size in (
-                ("/api/documents?name=a", 900),
-                ("/api/documents?name=a", 1001),
-                ("/api/projects", 900),
-            )
-        ]
+        sizes = (("/api/documents?name=a", 900), ("/api/documents?name=a", 1001), ("/api/projects", 900))
+        statuses = [client.post(path, content=bytes(size)).status_code for path, size in sizes]
     assert statuses == [422, 413, 413]

@@ -1,17 +1,10 @@
-"""A studio in a thread, which reads texts itself and loads networks late."""
+"""A studio in a thread, which loads networks late."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from limner.text.read import parse_story_report
-
-
-def read(text, *, progress=None, **how):
-    """As `limner.text.worker.ReaderProcesses.read`; that both read the same is held by its tests."""
-    return parse_story_report(text, **how)
 
 
 @contextmanager
@@ -24,7 +17,7 @@ def serving(
     model: Path | None = None,
     held: bool = False,
 ) -> Iterator[tuple[str, str]]:
-    """Address without the last slash, and the query that lets in; texts are read by `READER`.
+    """Address without the last slash, and the query that lets in.
 
     ``held`` lets no text be read to its end, however fast the machine is: each is held, half of its first
     portion read, until its job is to stop.
@@ -32,6 +25,7 @@ def serving(
     from threaded_servers import served
 
     from limner.studio import app
+    from limner.studio.engine import Engine
     from limner.studio.jobs import Stoppable
 
     advance = Stoppable.advance
@@ -61,7 +55,7 @@ def serving(
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(app, "_warm", lambda engine: None)
+        patch.setattr(Engine, "warm", lambda engine: None)
         if held:
             patch.setattr(Stoppable, "advance", half)
         with served(serve) as address:

@@ -8,9 +8,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, Token, validators
@@ -18,20 +19,22 @@ from cyclopts import Parameter, Token, validators
 from limner.cli.index import check_report
 from limner.cli.main import MORE, Flag, Many, emit, emit_json, say
 from limner.errors import ConfigError, DataError, LimnerError, MissingError, unknown
-from limner.export import SUFFIXES, Include, Layout, PageSize, Plan, check, check_place
+from limner.export import SUFFIXES, Layout, PageSize, Plan, check, check_place
 from limner.export.storyboard_json import load
 from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
 from limner.records import Board, Segmentation, Show, Story
-from limner.text.document import FilePolicy
-from limner.text.read import Format, Reading, read_story_report, read_story_stream
+from limner.text.picture_files import InLibrary
+from limner.text.read import MAX_DOCUMENT_BYTES, Format, Reading, read, read_bytes
 
 if TYPE_CHECKING:
     from limner.library import Library
 
 STANDARD = Path("-")
 """Standard input if given as a text; standard output after --out."""
+WORDS_SHOWN = 100
+"""Number of characters that --steps prints of a step."""
 
 
 def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
@@ -42,8 +45,9 @@ def _as_written(_kind: object, tokens: Sequence[Token]) -> str:
 def illustrate(
     *texts: Path,
     library: Path | None = None,
-    out: Annotated[Path, Parameter(name=["--out", "-o"])],
+    out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
     format: str | None = None,  # noqa: A002  (the option's name)
+    steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
     show: Show | None = None,
@@ -65,14 +69,11 @@ def illustrate(
     allow_remote: Annotated[Flag, MORE] = False,
     allow_repeats: Annotated[Flag, MORE] = False,
     ignore_given: Annotated[Flag, MORE] = False,
-    allow_outside: Annotated[Flag, MORE] = False,
     settings: Annotated[Path | None, MORE] = None,
     set: Annotated[Many, MORE] = (),  # noqa: A002  (the option's name)
-    include: Annotated[Include, MORE] = "everything",
     layout: Layout | None = None,
     page_size: Annotated[PageSize | None, MORE, Parameter(converter=_as_written)] = None,
     with_reasons: Flag = False,
-    originals: Annotated[Flag, MORE] = False,
     overwrite: Flag = False,
     json: Annotated[Flag, MORE] = False,
 ) -> None:
@@ -86,6 +87,8 @@ def illustrate(
 
     Example: limner illustrate recipe.md -o recipe.pdf --keep recipe.json --again 3,5
 
+    Example: limner illustrate recipe.md --steps
+
     Parameters
     ----------
     texts
@@ -96,9 +99,11 @@ def illustrate(
         given, otherwise the library used last. See 'limner library'.
     out
         File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json. Use - for standard output, or a folder
-        for several texts.
+        for several texts. Needed except with --steps.
     format
         Output format (html, pdf, docx, epub, pptx, md or json), if the extension of --out does not give it.
+    steps
+        Only print how the text is divided into steps, and what is in none of them; no pictures are needed.
     text_format
         Format of the text, if its extension does not give it: markdown (the default for standard input),
         html, plain or json. Word documents and PDFs are recognised by their content.
@@ -143,23 +148,16 @@ def illustrate(
         Allow a picture, or a near-duplicate of it, to appear more than once.
     ignore_given
         Choose pictures also for steps whose text already shows one.
-    allow_outside
-        Allow the text to show files from outside its own folder and the library.
     settings
         TOML file with storyboard settings.
     set
         One storyboard option, such as candidates=500. Repeatable.
-    include
-        Text to include: everything that the author wrote, or only the steps.
     layout
         Page layout. Default: chosen from the text.
     page_size
         Page size, for formats with pages. Default: A4; for slides, a wide screen.
     with_reasons
-        Include the reasons for each choice, and the settings that were used.
-    originals
-        Include full-resolution pictures instead of pictures scaled to the page; .md copies the files
-        unchanged, with camera metadata. Like --include and --with-reasons, it is not for .json, which always
+        Include the reasons for each choice. Not for .json, which always
         contains the whole storyboard.
     overwrite
         Replace an existing file.
@@ -169,17 +167,22 @@ def illustrate(
     sources = [one for one in texts if names_pictures(os.fsencode(one))]
     texts = tuple(one for one in texts if one not in sources)
     _check_texts(texts, sources)
-    steps = _again(again, keep, texts)
+    if steps:
+        _print_steps(texts, by, text_format, as_json=json)
+        return
+    if out is None:
+        raise ConfigError("illustrate: --out is missing; name a file, as in -o recipe.html, or add --steps")
+    again_steps = _again(again, keep, texts)
     earlier = None if keep is None else load(keep)
     targets = _targets(texts, out, format, overwrite=overwrite)
-    plan = Plan(include, with_reasons, layout, page_size, originals)
+    plan = Plan(layout, page_size, with_reasons)
     for target in targets:
         _check(plan, check(target))
     if json and out == STANDARD:
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins = _pins(pin)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.library import Library, file_policy_of
+    from limner.library import Library, in_library
     from limner.store.library import spaces_of
 
     if sources:
@@ -189,11 +192,10 @@ def illustrate(
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.mark_as_last_used()
-    allowed = file_policy_of(opened.store, allowed=allow_outside)
     boards: list[Board] = []
 
     def one(text: Path, target: Path) -> None:
-        reading = _read(text, by, text_format, allowed)
+        reading = _read(text, by, text_format, in_library(opened.store))
         for line in reading.summary():
             say(line)
         board = opened.illustrate(
@@ -205,7 +207,7 @@ def illustrate(
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
             keep=earlier,
-            again=steps,
+            again=again_steps,
             rewrite=rewriting,
             relation=relation,
             model=model,
@@ -304,7 +306,7 @@ def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | Non
         # an error in one of several texts is reported when that text is illustrated
         with suppress(LimnerError) if len(texts) > 1 else nullcontext():
             if text != STANDARD:
-                found.add(languages_of_story(read_story_report(text, by=by, format=kind).story).main)
+                found.add(languages_of_story(read(text, by=by, format=kind).story).main)
     return ENGLISH if ENGLISH in found else min(found, default=ENGLISH)
 
 
@@ -335,15 +337,8 @@ def _check(plan: Plan, suffix: str) -> None:
         ConfigError: as `Plan.check`, or the option has no effect on a .json file.
     """
     plan.check(suffix)
-    for option, chosen in (
-        ("--include", plan.include != "everything"),
-        ("--with-reasons", plan.with_reasons),
-        ("--originals", plan.originals),
-    ):
-        if chosen and suffix == ".json":
-            raise ConfigError(
-                f"{option}: .json holds the whole storyboard and no pictures; leave {option} out"
-            )
+    if plan.with_reasons and suffix == ".json":
+        raise ConfigError("--with-reasons: .json holds the whole storyboard; leave --with-reasons out")
 
 
 def _rewriting(
@@ -433,11 +428,48 @@ def _targets(texts: Sequence[Path], out: Path, asked: str | None, *, overwrite: 
     return targets
 
 
-def _read(text: Path, by: Segmentation | None, kind: Format | None, file_policy: FilePolicy) -> Reading:
+def _read(
+    text: Path,
+    by: Segmentation | None,
+    kind: Format | None,
+    in_library: InLibrary = lambda path: None,
+) -> Reading:
     """Read a text file, or standard input."""
-    if text == STANDARD:
-        return read_story_stream(sys.stdin.buffer, "standard input", by=by, format=kind or "markdown")
-    return read_story_report(text, by=by, format=kind, file_policy=file_policy)
+    if text != STANDARD:
+        return read(text, by=by, format=kind, in_library=in_library)
+    data = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
+    reading = read_bytes(data, "standard input", by=by, format=kind or "markdown", in_library=in_library)
+    return replace(reading, story=reading.story.model_copy(update={"id": "text"}))
+
+
+def _print_steps(
+    texts: Sequence[Path], by: Segmentation | None, kind: Format | None, *, as_json: bool
+) -> None:
+    """Print the steps of texts, and what stands around them."""
+    if not texts:
+        raise ConfigError("illustrate: no text given; example: limner illustrate recipe.md --steps")
+    stories: list[Story] = []
+
+    def one(text: Path, _: Path) -> None:
+        reading = _read(text, by, kind)
+        for line in reading.notes:
+            say(f"{reading.file}: {line}")
+        stories.append(reading.story)
+        lines = [reading.story.title] if reading.story.title else []
+        for number, step in enumerate(reading.story.steps, 1):
+            title = f"[{step.title}] " if step.title else ""
+            lines.append(f"{number}. {title}{shorten(step.text, WORDS_SHOWN, placeholder=' …')}")
+        for item in reading.left_out:
+            words = [shorten(item.text, WORDS_SHOWN, placeholder=" …"), *item.pictures]
+            lines.append(f"{item.reason}: {', '.join(filter(None, words))}")
+        if not as_json:
+            emit("\n".join(lines))
+
+    _each(texts, texts, one)
+    if as_json and stories:
+        emit_json(stories[0] if len(texts) == 1 else stories)
+    if len(stories) < len(texts):
+        raise DataError(f"{len(texts) - len(stories)} of {len(texts)} texts could not be read, see above")
 
 
 def _pins(words: Sequence[str]) -> dict[int, str]:

@@ -24,7 +24,6 @@ def studio(
     weights: Many = (),
     device: str = "auto",
     text: Path | None = None,
-    allow_outside: Flag = False,
     browser: bool = True,
 ) -> None:
     """Create and edit storyboards (illustrated texts) in a browser.
@@ -65,8 +64,6 @@ def studio(
     text
         Text to open (Markdown, HTML, plain text, Word or PDF), as a new project unless there is one with the
         same text.
-    allow_outside
-        Allow the text of --text to show files from outside its own folder and the library.
     browser
         Open the studio in the browser.
     """
@@ -94,7 +91,6 @@ def studio(
         weights=weights,
         device=device,
         text=text,
-        allow_outside=allow_outside,
         browser=browser,
         note=say,
         ready=ready,

@@ -1,33 +1,30 @@
 """Exports a storyboard. There is one function for all formats; the file's extension selects the format.
 
-All formats share the options for content, layout, pages and pictures; the layouts of each format are listed
-here. Every exporter checks and writes its file through this module, so that none can leave a partial file or
-overwrite a picture of the collection. The code of a format is loaded when it is used.
+All formats share one outline of the text (`limner.export.outline`) and the options `Plan`; the layouts of
+each format are listed here. A target is checked here, so that no export overwrites a picture of the
+collection. The code of a format is loaded when it is used.
 """
 
 import io
-import math
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.errors import ConfigError, DataError, MissingError, unknown
-from limner.files import replacing
+from limner.errors import ConfigError, DataError, MissingError, counted, unknown
+from limner.files import write_bytes
 from limner.records import Board, Picture, Story
-from limner.templates import carried
-from limner.text.plain import names_supplies
 
 if TYPE_CHECKING:
     from docx.document import Document
     from pptx.presentation import Presentation
 
-Include = Literal["everything", "steps"]
+    from limner.export.outline import Outline
+
 Layout = Literal["book", "recipe", "article", "slides"]
 PageSize = Literal["a4", "a5", "letter"]
 
@@ -60,8 +57,8 @@ FEW_STEPS = 6
 more than a third.
 """
 
-DPI = 220
-"""Resolution in dots per inch at which pictures are printed: enough for a photograph on paper."""
+DPI = 300
+"""Resolution in dots per inch of pictures at their printed size."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +66,14 @@ class Plan:
     """Options of one export.
 
     Attributes:
-        include: the whole text, or only its steps.
-        with_reasons: whether to include the reason for each choice and the settings that were used.
         layout: layout of text and pictures; None chooses it from the text.
         page_size: page size, for formats with pages; None for A4, or for slides a wide screen.
-        originals: whether to include full-resolution pictures; in Markdown, unchanged copies.
+        with_reasons: whether to include the reason for each choice.
     """
 
-    include: Include = "everything"
-    with_reasons: bool = False
     layout: Layout | None = None
     page_size: PageSize | None = None
-    originals: bool = False
+    with_reasons: bool = False
 
     def check(self, suffix: str) -> None:
         """Reject options that a format does not have.
@@ -90,13 +83,10 @@ class Plan:
         Raises:
             ConfigError: an option is unknown, or the format does not have that layout or page size.
         """
-        for what, chosen, choices in (
-            ("include", self.include, get_args(Include)),
-            ("layout", self.layout, get_args(Layout)),
-            ("page size", self.page_size, get_args(PageSize)),
-        ):
-            if chosen is not None and chosen not in choices:
-                raise ConfigError(f"export: {unknown(what, chosen, choices)}")
+        if self.layout not in (None, *get_args(Layout)):
+            raise ConfigError(f"export: {unknown('layout', str(self.layout), get_args(Layout))}")
+        if self.page_size not in (None, *SIZES_MM):
+            raise ConfigError(f"export: {unknown('page size', str(self.page_size), SIZES_MM)}")
         if self.layout is not None and self.layout not in LAYOUTS[suffix]:
             having = [each for each, layouts in LAYOUTS.items() if self.layout in layouts]
             raise ConfigError(
@@ -109,17 +99,11 @@ class Plan:
     def layout_for(self, story: Story, suffix: str) -> Layout:
         """Chosen layout, or the format's layout that suits the text best."""
         suited = self.layout or suited_to(story)
-        return suited if suited in LAYOUTS[suffix] else LAYOUTS[suffix][0]
+        return suited if suited in LAYOUTS[suffix] else next(iter(LAYOUTS[suffix]), suited)
 
     def page_mm(self) -> tuple[float, float]:
         """Width and height of a page, upright."""
         return SIZES_MM[self.page_size or "a4"]
-
-    def area_px(self, width_mm: float, height_mm: float) -> int | None:
-        """Number of pixels of a picture that fills a box; None for full resolution."""
-        if self.originals:
-            return None
-        return math.ceil(width_mm * height_mm * (DPI / 25.4) ** 2)
 
 
 def picture_share(story: Story) -> float:
@@ -128,12 +112,12 @@ def picture_share(story: Story) -> float:
 
 
 def suited_to(story: Story) -> Layout:
-    """Layout of a text: recipe for numbered steps or supplies, article for headings, otherwise book."""
-    headings = [part.text for part in story.between if part.kind == "heading"]
-    if any(map(names_supplies, headings)) or any(step.parts and step.parts[0].number for step in story.steps):
+    """Layout of a text: recipe for supplies or numbered steps, article for headings, otherwise book."""
+    first = [story.blocks[step.run[0]] for step in story.steps]
+    if any(block.role == "supplies" for block in story.blocks) or any(one.number for one in first):
         return "recipe"
     words = sum(len(step.text.split()) for step in story.steps)
-    titled = bool(headings) or len({step.title for step in story.steps}) > 1
+    titled = any(block.kind == "heading" for block in story.blocks)
     return "article" if titled or words > PAGE_WORDS * len(story.steps) else "book"
 
 
@@ -152,11 +136,11 @@ class Exported:
     warnings: tuple[str, ...] = ()
 
 
-def pictures_of(board: Board) -> Iterator[Picture]:
-    """Yield every picture of a storyboard: chosen ones and runners-up, with repeats."""
-    for step in board.steps:
-        yield from step.pictures
-        yield from (candidate.picture for candidate in step.runners_up)
+def pictures_of(board: Board) -> list[Picture]:
+    """Every picture of a storyboard: chosen ones and runners-up, with repeats."""
+    chosen = [step.chosen for step in board.steps if step.chosen is not None]
+    others = [candidate for step in board.steps for candidate in step.runners_up]
+    return [candidate.picture for candidate in (*chosen, *others)]
 
 
 def is_picture(target: Path, board: Board) -> str | None:
@@ -168,32 +152,22 @@ def is_picture(target: Path, board: Board) -> str | None:
     """
     real = Path(os.path.realpath(target))
     for path in (path for picture in pictures_of(board) for path in picture.paths):
-        own = Path(os.path.realpath(path))
-        if own == real or (real.exists() and own.exists() and own.samefile(real)):
+        other = Path(os.path.realpath(path))
+        if other == real or (real.exists() and other.exists() and other.samefile(real)):
             return path
     return None
 
 
-def check_target(board: Board, out: Path, *, overwrite: bool) -> None:
+def check_place(out: Path, *, overwrite: bool) -> None:
     """Reject a target that cannot or must not be written.
 
     Args:
-        board: the storyboard to be written.
         out: the file to write.
         overwrite: whether an existing file may be replaced.
     Raises:
-        DataError: a directory, one of the storyboard's pictures, an existing file without `overwrite`, or a
-            folder that cannot be written to.
-        MissingError: the folder of `out` does not exist.
+        DataError: a folder, an existing file without `overwrite`, or in a folder that cannot be written to.
+        MissingError: its folder does not exist.
     """
-    clash = is_picture(out, board)
-    if clash is not None:
-        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
-    check_place(out, overwrite=overwrite)
-
-
-def check_place(out: Path, *, overwrite: bool) -> None:
-    """Checks of `check_target` that need no storyboard."""
     if out.is_dir():
         raise DataError(f"export: {out} is a folder, expected a file name; name a file inside it")
     if not out.parent.is_dir():
@@ -206,12 +180,6 @@ def check_place(out: Path, *, overwrite: bool) -> None:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise DataError(f"export: cannot write in {out.parent} ({reason}); name another place") from None
-
-
-def put(target: Path, data: bytes) -> None:
-    """Write the bytes of an export; see `limner.files.replacing`."""
-    with replacing(target) as draft:
-        draft.write_bytes(data)
 
 
 def made_at() -> datetime:
@@ -238,40 +206,29 @@ def packed(archive: io.BytesIO, at: datetime) -> bytes:
         archive: the file as written by another library, where each member has the time of writing.
         at: the date; ZIP has none before 1980.
     """
-    made = io.BytesIO()
-    date = max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
+    made, date = io.BytesIO(), max(at.timetuple()[:6], (1980, 1, 1, 0, 0, 0))
     with zipfile.ZipFile(archive) as old, zipfile.ZipFile(made, "w") as new:
         for member in old.infolist():
-            dated = zipfile.ZipInfo(member.filename, date)
-            dated.external_attr = member.external_attr
-            new.writestr(dated, old.read(member), member.compress_type)
+            new.writestr(zipfile.ZipInfo(member.filename, date), old.read(member), member.compress_type)
     return made.getvalue()
 
 
-def put_office(out: Path, file: "Document | Presentation", board: Board, plan: Plan, language: str) -> None:
+def put_office(out: Path, file: "Document | Presentation", outline: "Outline") -> None:
     """Write a Word document or slides, and state title, author, language and date in their properties."""
-    properties = file.core_properties
-    properties.title = carried(board.story.title.strip() or board.story.id)[:255]
-    properties.author = carried(board.story.author)[:255]
-    properties.language = language[:255]
+    properties, board = file.core_properties, outline.board
+    properties.title, properties.author = outline.title[:255], outline.author[:255]
+    properties.language = outline.language[:255]
     # otherwise the libraries state those of their own templates of 2013, with their author
     date = properties.created = properties.modified = made_at()
     properties.last_modified_by = ""
-    properties.comments = f"Made with limner {board.version}".strip() if plan.with_reasons else ""
+    properties.comments = f"Made with limner {board.version}".strip() if outline.plan.with_reasons else ""
     archive = io.BytesIO()
     file.save(archive)
-    put(out, packed(archive, date))
+    write_bytes(out, packed(archive, date))
 
 
-WRITERS = {
-    ".html": "html",
-    ".pdf": "pdf",
-    ".docx": "docx",
-    ".epub": "epub",
-    ".pptx": "slides",
-    ".md": "markdown",
-    ".json": "storyboard_json",
-}
+_MODULES = ("html", "pdf", "docx", "epub", "slides", "markdown", "storyboard_json")
+WRITERS = dict(zip(LAYOUTS, _MODULES, strict=True))
 """Module of this package by extension; its `write` exports a storyboard to a file."""
 SUFFIXES = tuple(WRITERS)
 
@@ -314,16 +271,17 @@ def export(board: Board, out: Path, *, overwrite: bool = False, plan: Plan | Non
     plan = plan or Plan()
     suffix = check(out)
     plan.check(suffix)
-    positions, due = [step.position for step in board.steps], list(range(len(board.story.steps)))
+    positions, due = [step.position for step in board.steps], [*range(len(board.story.steps))]
     if positions != due:
-        raise DataError(
-            f"export: the storyboard has steps {positions}, expected {due}, those of its story, in order"
-        )
-    for picture in pictures_of(board):
-        if not picture.paths:
-            raise DataError(
-                f"export: picture {picture.id[:12]} has no file; run 'limner index' and illustrate again"
-            )
-    check_target(board, out, overwrite=overwrite)
+        raise DataError(f"export: the storyboard has steps {positions}, expected {due}, those of its story")
+    if not all(picture.paths for picture in pictures_of(board)):
+        raise DataError("export: a picture has no file; run 'limner index' and illustrate again")
+    if clash := is_picture(out, board):
+        raise DataError(f"export: {out} is the picture {clash} of the collection; name another file")
+    check_place(out, overwrite=overwrite)
     written: Exported = import_module(f"limner.export.{WRITERS[suffix]}").write(board, out, plan)
-    return written
+    shown, weak = sum(step.picture is not None for step in board.steps), len(board.weak)
+    if 2 * weak <= shown or suffix == ".json":
+        return written
+    note = f"{weak} of {counted(shown, 'picture')} are weak matches; look at them before you publish"
+    return replace(written, warnings=(*written.warnings, note))

@@ -1,7 +1,7 @@
 """Storyboards as JSON, with the version of the schema: written and read.
 
-The exchange format between limner, its studio and other programs. The JSON is parsed and compared with the
-storyboard before the file is written. Pictures are stored as paths, not embedded.
+The exchange format between limner, its studio and other programs. The JSON is read again and compared with
+the storyboard before the file is written. Pictures are stored as paths, not embedded.
 """
 
 import json
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from limner.errors import DataError, MissingError, NumericsError, counted
-from limner.export import Exported, Plan, put
-from limner.files import first_fault
+from limner.errors import DataError, NumericsError, counted
+from limner.export import Exported, Plan
+from limner.files import first_fault, readable, write_bytes
 from limner.records import SCHEMA_VERSION, Board
 
 
@@ -27,7 +27,7 @@ def write(board: Board, out: Path, _: Plan) -> Exported:
     """
     text = board.model_dump_json(indent=2)
     try:
-        same = Board.model_validate_json(text) == board
+        same = Board.model_validate_json(text).model_dump() == board.model_dump()
     except ValidationError:
         same = False
     if not same:
@@ -35,7 +35,7 @@ def write(board: Board, out: Path, _: Plan) -> Exported:
             f"export: {out.name}: the storyboard cannot be saved as JSON, probably because a score is NaN or"
             " infinite; expected finite numbers; check the channels (encoders) that it was made with"
         )
-    put(out, f"{text}\n".encode())
+    write_bytes(out, f"{text}\n".encode())
     return Exported(out)
 
 
@@ -52,22 +52,17 @@ def load(path: Path) -> Board:
         MissingError: the file does not exist.
         DataError: the file cannot be read, is not JSON, has another schema version, or is not a storyboard.
     """
-    expected = "expected a storyboard's .json file"
+    with readable(path, "expected a storyboard's .json file"):
+        data = path.read_bytes()
     try:
-        content = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise MissingError(f"load: {path} does not exist; {expected}") from error
-    except OSError as error:
-        raise DataError(f"load: {path} cannot be read: {error.strerror}; {expected}") from error
+        content = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"load: {path} is not JSON ({error}); {expected}") from error
+        raise DataError(f"{path}: is not JSON ({error}); expected a storyboard's .json file") from error
     version = content.get("schema_version") if isinstance(content, dict) else None
-    if version is None:
-        raise DataError(f"load: {path} has no schema_version; expected a storyboard written by limner")
     if type(version) is not int or version != SCHEMA_VERSION:
         raise DataError(
-            f"load: {path} has schema_version {version!r}, expected {SCHEMA_VERSION};"
-            " read it with the version of limner that wrote it, or illustrate the text again"
+            f"{path}: has schema_version {version!r}, expected {SCHEMA_VERSION}: it is no storyboard, or was"
+            " made by an earlier version of limner; illustrate the text again"
         )
     try:
         return Board.model_validate(content, strict=False)
@@ -75,7 +70,7 @@ def load(path: Path) -> Board:
         others = error.error_count() - 1
         more = f" (and {counted(others, 'more error')})" if others else ""
         raise DataError(
-            f"load: {path}: {first_fault(error)}{more};"
+            f"{path}: {first_fault(error)}{more};"
             " expected a storyboard as docs/storyboard.schema.json describes it"
         ) from error
 

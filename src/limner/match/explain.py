@@ -307,7 +307,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons for a blank that more captions, encoders or pictures could remove."""
-SETTLED = ("asked for", "no words")
+SETTLED = ("asked for", "missing", "no words")
 """Reasons for a blank that more pictures would not change."""
 
 

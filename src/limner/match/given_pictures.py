@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
-from limner.errors import DataError, counted
+from limner.errors import DataError
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
-from limner.records import Caption, Picture, PictureRef, Step, Story
+from limner.records import Caption, Picture, PictureRef, Story
 from limner.store.library import PictureStore
-from limner.text.document import WEB
 
 
 @dataclass(frozen=True)
 class GivenPictures:
-    """Pictures that a text already shows.
+    """Pictures that a text already shows. A step that has some gets no other picture.
 
     Attributes:
-        inside: id of the picture if it is in the library, by index of the step.
-        outside: record of the picture if it is not in the library, by index of the step.
-        notes: pictures that the text names but that cannot be shown, and further pictures of a step, one line
-            each.
-        story: the text, in which pictures that cannot be shown have the reason.
+        inside: id of the first picture of a step, if it is in the library, by index of the step.
+        outside: record of the first picture of a step, if it is not in the library, by index of the step.
+        missing: reason why none of the pictures of a step can be shown, by index of the step.
+        notes: pictures that the text names but that cannot be shown, one line each.
+        story: the text, in which these have the reason.
     """
 
     inside: dict[int, str] = field(default_factory=dict)
     outside: dict[int, Picture] = field(default_factory=dict)
+    missing: dict[int, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     story: Story | None = None
 
@@ -42,59 +45,75 @@ def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
     """
     inside: dict[int, str] = {}
     outside: dict[int, Picture] = {}
+    missing: dict[int, str] = {}
     notes: list[str] = []
-    steps = list(story.steps)
+    opened: dict[PictureRef, PictureRef] = {}
     for position, step in enumerate(story.steps):
-        found, steps[position] = _looked_at(step)
-        for picture in found[:1]:
-            try:
-                inside[position] = library.picture(picture.id).id
-            except DataError:
-                outside[position] = picture
-        instead = "the next one is kept" if found else "a picture of the library is chosen instead"
-        for ref in steps[position].pictures:
-            if ref.path is None:
-                told = f"which {ref.problem}; {instead}"
-                notes.append(f"step {position + 1} shows {ref.target}, {told}")
-        if len(found) > 1:
-            notes.append(f"step {position + 1} shows {counted(len(found), 'picture')}; the first is kept")
-    return GivenPictures(inside, outside, tuple(notes), story.model_copy(update={"steps": tuple(steps)}))
+        for ref in step.pictures:
+            picture, opened[ref] = _opened(ref)
+            if picture is None:
+                missing.setdefault(position, f"{ref.target}, which {opened[ref].problem}")
+                notes.append(f"step {position + 1} shows {ref.target}, which {opened[ref].problem}")
+            elif position not in {*inside, *outside}:
+                try:
+                    inside[position] = library.picture(picture.id).id
+                except DataError:
+                    outside[position] = picture
+    missing = {position: why for position, why in missing.items() if position not in {*inside, *outside}}
+
+    def known(refs: Iterable[PictureRef]) -> tuple[PictureRef, ...]:
+        return tuple(opened.get(ref, ref) for ref in refs)
+
+    steps, blocks = (
+        tuple(
+            one.model_copy(update={"pictures": known(one.pictures)}) if one.pictures else one for one in ones
+        )
+        for ones in (story.steps, story.blocks)
+    )
+    story = story.model_copy(update={"steps": steps, "blocks": blocks})
+    return GivenPictures(inside, outside, missing, tuple(notes), story)
 
 
-def _looked_at(step: Step) -> tuple[list[Picture], Step]:
-    """Pictures of a step that can be opened, and the step with the errors of the others."""
-    found: list[Picture] = []
-    refs: list[PictureRef] = []
-    for ref in step.pictures:
-        known: dict[str, str | None] = {"path": None, "problem": ref.problem or WEB}
-        if ref.path is not None:
-            try:
-                found.append(_picture_from(Path(ref.path), ref.alt))
-                known = {"sha256": found[-1].id}
-            except PictureError as error:
-                known["problem"] = f"is no picture: {error}"
-        refs.append(ref.model_copy(update=known))
-    return found, step.model_copy(update={"pictures": tuple(refs)}) if refs else step
+def _opened(ref: PictureRef) -> tuple[Picture | None, PictureRef]:
+    """Record of a picture that can be opened, and its reference with the hash of the file, or the error."""
+    if ref.path is None and ref.data is None:
+        return None, ref if ref.problem else ref.model_copy(update={"problem": "is not there"})
+    try:
+        picture = (
+            picture_in(ref.path, ref.alt, ref.sha256)
+            if ref.path
+            else _record(ref.data or b"", ref.target, ref.alt)
+        )
+    except PictureError as error:
+        return None, ref.model_copy(update={"path": None, "data": None, "problem": f"is no picture: {error}"})
+    return picture, ref.model_copy(update={"sha256": picture.id})
 
 
-def _picture_from(path: Path, alt: str) -> Picture:
-    """Record of a file that is not in the library; captions from the text come before those from its
-    metadata.
+@lru_cache(maxsize=256)
+def picture_in(path: str, alt: str = "", sha256: str | None = None) -> Picture:
+    """Record of a picture file that is not in the library; it is read again if its hash is another one.
+
+    Raises:
+        PictureError: it cannot be read.
     """
-    raw = os.fsencode(path)
-    file = read_file(raw)
-    decoded = decode(file.data, suffix=path.suffix.lower())
+    return _record(read_file(os.fsencode(path)).data, path, alt)
+
+
+def _record(data: bytes, path: str, alt: str) -> Picture:
+    """Record of a picture; captions from the text come before those from its metadata."""
+    decoded = decode(data, suffix=Path(path).suffix.lower())
     written = Words(captions=(Caption(text=alt, source="metadata"),) if alt.strip() else ())
-    words = merge((written, embedded(decoded.loaded), words_of_name(raw)))
+    words = merge((written, embedded(decoded.loaded), words_of_name(os.fsencode(path))))
+    digest = sha256(data).hexdigest()
     return Picture(
-        id=file.sha256,
-        paths=(str(path),),
+        id=digest,
+        paths=(path,),
         width_px=decoded.width_px,
         height_px=decoded.height_px,
         format=decoded.format,
-        size_bytes=file.size,
+        size_bytes=len(data),
         phash=f"{phash(decoded.rgb):016x}",
-        group=file.sha256,
+        group=digest,
         taken=words.taken,
         captions=words.captions,
         credit=words.credit,

@@ -37,6 +37,7 @@ from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Sto
 from limner.store.catalogue import BoolArray
 from limner.store.search import COSINE, Channel, Index, SimilarityQuery
 from limner.store.vectors import Gallery
+from limner.text.blocks import text_of
 
 if TYPE_CHECKING:
     from limner.store.approximate import ApproximateIndex
@@ -82,17 +83,18 @@ def step_texts(story: Story) -> list[str]:
     Tables and code are left out if the step has other words or a heading.
     """
     titles = {step.title for step in story.steps}
-    telling = len(titles) > 1 or len(story.steps) == 1
-    found = []
+    is_telling = len(titles) > 1 or len(story.steps) == 1
+    texts = []
     for step in story.steps:
         words = step.text
-        for part in step.parts:
-            if part.kind in ("code", "table") and part.text:
-                words = words.replace(part.text, "", 1).replace("\n\n\n\n", "\n\n").strip()
-        heading = step.title if telling else ""
-        said = words if any(map(str.isalnum, words)) else "" if heading else step.text
-        found.append(". ".join(filter(None, (heading, said))))
-    return found
+        blocks = story.blocks[slice(*step.run)]
+        spoken = [block for block in blocks if block.kind not in ("code", "table")]
+        if len(spoken) < len(blocks):
+            words = text_of(spoken[1:] if spoken and spoken[0].kind == "heading" else spoken)
+        heading = step.title if is_telling else ""
+        words = words if any(map(str.isalnum, words)) else "" if heading else step.text
+        texts.append(". ".join(filter(None, (heading, words))))
+    return texts
 
 
 def query_texts(

@@ -307,13 +307,16 @@ class Illustrator:
         from limner.progress import Progress
 
         progress = progress or Progress()
-        there = {} if shown is None else shown.outside
-        outside = {step: picture for step, picture in there.items() if step not in options.pins}
-        blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys(outside)}})
+        given = {} if shown is None else shown.inside
+        outside = {} if shown is None else {**shown.outside}
+        missing = {} if shown is None else {**shown.missing}
+        for step in options.pins:
+            outside.pop(step, None)
+            missing.pop(step, None)
+        blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys([*outside, *missing])}})
         asked = self._question(story, relations, rewritten, progress)
         story, codes, channels, _ = asked
         with self._computing(story):  # torch uses all cores; two storyboards at once would not be faster
-            given = {} if shown is None else shown.inside
             scored = self._score(asked, blanked, given, held, progress)
             board = choose_pictures(
                 scored,
@@ -335,6 +338,9 @@ class Illustrator:
                     "blank": None,
                 }
                 found[step] = found[step].model_copy(update=chosen)
+            for step, why in missing.items():
+                reason = f"The text itself shows a picture here, {why}."
+                found[step] = found[step].model_copy(update={"blank": "missing", "reason": reason})
             settings = board.settings | {"pins": options.settings()["pins"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from limner.errors import DataError, counted
@@ -40,17 +40,11 @@ class KeptSteps:
         pins = {n: picture for n, picture in self.held.items() if _is_pin(self.steps[n])}
         return options.model_copy(update={"pins": pins | options.pins})
 
-    def given(self, shown: GivenPictures) -> GivenPictures:
-        """Pictures that the text shows, except where the earlier storyboard shows another one."""
-        outside = {n: one for n, one in shown.outside.items() if self.held.get(n, one.id) == one.id}
-        return replace(shown, outside=outside)
-
-    def dressed(self, board: Board, catalogue: Container[str], bans: Container[str]) -> Board:
-        """Add further pictures, crops and captions of the kept steps to a new storyboard."""
+    def dressed(self, board: Board) -> Board:
+        """Add crops and captions of the kept steps to a new storyboard."""
         steps = list(board.steps)
         for n, old in self.steps.items():
-            more = tuple(one for one in old.more if one.id in catalogue and one.id not in bans)
-            changes: dict[str, object] = {"more": more, "framing": old.framing}
+            changes: dict[str, object] = {"framing": old.framing}
             if old.picture is None and not _is_pin(old):
                 changes = {"blank": old.blank, "reason": STAYS_BLANK}
             steps[n] = steps[n].model_copy(update=changes)
@@ -68,7 +62,8 @@ def kept_steps(
 ) -> KeptSteps:
     """Find the steps of an earlier storyboard to keep: those with the same words, in any position.
 
-    Steps with a new pin are not kept, nor steps whose picture is banned, gone, or pinned to another step.
+    Steps with a new pin are not kept, nor steps whose picture is banned, gone, or pinned to another step. A
+    step that has pictures of its own keeps only a pin, or the first of them.
 
     Args:
         before: the earlier storyboard.
@@ -88,12 +83,13 @@ def kept_steps(
     for decided in before.steps:
         earlier[_words(before.story.steps[decided.position])].append(decided)
     outside = {n: picture.id for n, picture in shown.outside.items()}
+    own: dict[int, str | None] = {**dict.fromkeys(shown.missing), **shown.inside, **outside}
     steps: dict[int, BoardStep] = {}
     notes = []
     if not any(_words(step) in earlier for step in story.steps):
-        title = before.story.title.strip() or before.story.id
+        title = before.story.title.strip() or before.story.steps[0].text
         notes.append(
-            f"keep: the storyboard is of another text, {title!r}: no step has the same words as one of its"
+            f"keep: the storyboard is of another text, {title:.40}: no step has the same words as one of its"
         )
     for n, step in enumerate(story.steps):
         same = earlier[_words(step)]
@@ -102,6 +98,8 @@ def kept_steps(
         if old is None or n in again or n in options.pins:
             continue
         if picture is not None and picture.id in options.bans:
+            continue
+        if n in own and not _is_pin(old) and (picture is None or picture.id != own[n]):
             continue
         if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):
             notes.append(f"step {n + 1}: {picture.path} is no longer in the library; chosen again")

@@ -17,19 +17,11 @@ from PIL.Image import Image, Resampling
 from limner.errors import DataError
 from limner.files import display
 from limner.locations import is_there
-from limner.pictures.decode import MAX_DECODED_PIXELS, FileBytes, PictureError, decode, read_file
+from limner.pictures.decode import FileBytes, PictureError, decode, read_file
 from limner.records import WHOLE, Area, Picture
 
 MAX_SIDE_PX = 3000
 """Maximum longer side of a scaled copy; only panoramas reach it, others reach the maximum area first."""
-
-MAX_WHOLE_PX = 16_383
-"""Maximum longer side of an unscaled copy: the limit of WebP."""
-
-RESTORE = "restore the file, or run 'limner index' and illustrate again"
-WITHOUT_ORIGINALS = "export without --originals, which decodes large JPEGs smaller, or scale the file down"
-"""Advice if a picture cannot be copied."""
-
 
 @dataclass(frozen=True)
 class Copy:
@@ -111,8 +103,11 @@ def _located(picture: Picture, where: str) -> Iterator[Path]:
         )
 
 
-def _unreadable(path: Path, where: str, error: PictureError, hint: str = RESTORE) -> DataError:
-    return DataError(f"export: {where}: {display(os.fsencode(path))}: {error}; {hint}")
+def _unreadable(path: Path, where: str, error: PictureError) -> DataError:
+    return DataError(
+        f"export: {where}: {display(os.fsencode(path))}: {error};"
+        " restore the file, or run 'limner index' and illustrate again"
+    )
 
 
 def _unescaped(path: str) -> str:
@@ -126,7 +121,7 @@ def shrink(
     picture: Picture,
     where: str,
     *,
-    area_px: int | None,
+    area_px: int,
     kind: str = "WEBP",
     quality: int = 82,
     crop: Area | None = None,
@@ -136,7 +131,7 @@ def shrink(
     Args:
         picture: picture whose file is read, once.
         where: the step, for messages.
-        area_px: maximum number of pixels, > 0; smaller originals keep their size. None: no maximum.
+        area_px: maximum number of pixels, > 0; smaller originals keep their size.
         kind: WEBP or JPEG.
         quality: encoder's quality, 1 to 100.
         crop: part to copy; None for the whole picture.
@@ -144,89 +139,64 @@ def shrink(
         DataError: no file has the indexed content, or it cannot be read.
     """
     path, file = indexed(picture, where)
-    part = crop or WHOLE
-    wide, tall = picture.width_px * part.width, picture.height_px * part.height
-    due = fitted(math.ceil(wide), math.ceil(tall), area_px)
-    due = max(1, round(due[0] / part.width)), max(1, round(due[1] / part.height))
-    too_large = area_px is None and picture.width_px * picture.height_px > MAX_DECODED_PIXELS
-    hint = WITHOUT_ORIGINALS if too_large else RESTORE
-    return _scaled(path, file, where, area_px, (kind, quality), due, part=part, hint=hint)
+    size = picture.width_px, picture.height_px
+    try:
+        return scaled(
+            file.data, path.suffix.lower(), size, area_px=area_px, kind=kind, quality=quality, crop=crop
+        )
+    except PictureError as error:
+        raise _unreadable(path, where, error) from error
 
 
 def scaled(
-    path: Path, sha256: str | None, where: str, *, area_px: int | None, kind: str = "WEBP", quality: int = 82
+    data: bytes,
+    suffix: str,
+    size: tuple[int, int],
+    *,
+    area_px: int,
+    kind: str = "WEBP",
+    quality: int = 82,
+    crop: Area | None = None,
 ) -> Copy:
-    """Like `shrink`, for a file outside any library.
+    """Like `shrink`, from the bytes of a file.
 
     Args:
-        path: path of the file.
-        sha256: hash of its content when the text that shows it was read.
-        where: step or text that shows it, for messages.
+        data: the whole file.
+        suffix: extension of its name, in lower case.
+        size: its upright size in pixels.
         area_px: see `shrink`.
         kind: see `shrink`.
         quality: see `shrink`.
+        crop: see `shrink`.
     Raises:
-        DataError: the file does not exist, has changed, or is not a readable picture.
+        PictureError: it cannot be read.
     """
-    try:
-        file = read_file(os.fsencode(path))
-    except PictureError as error:
-        raise _unreadable(path, where, error) from error
-    if file.sha256 != sha256:
-        raise DataError("its content may have changed since the text was read; illustrate the text again")
-    return _scaled(path, file, where, area_px, (kind, quality), None)
-
-
-def _scaled(  # noqa: PLR0917
-    path: Path,
-    file: FileBytes,
-    where: str,
-    area_px: int | None,
-    form: tuple[str, int],
-    due: tuple[int, int] | None,
-    *,
-    part: Area = WHOLE,
-    hint: str = RESTORE,
-) -> Copy:
-    """Make a copy of a file, decoded at a reduced size if possible.
-
-    Raises:
-        DataError: it cannot be read; `hint` is the advice.
-    """
-    try:
-        # The decoder returns at least twice the requested size; a clean resize needs one and a half times.
-        side = None if due is None else max(1, math.ceil(0.75 * min(due)))
-        decoded = decode(file.data, side_px=side, suffix=path.suffix.lower())
-    except PictureError as error:
-        raise _unreadable(path, where, error, hint) from error
-    kind, quality = form
-    image = _cropped(decoded.rgb, part)
-    size = fitted(image.width, image.height, area_px)
-    if size != image.size:
-        image = image.resize(size, Resampling.LANCZOS)
+    part = crop or WHOLE
+    wide, tall = fitted(math.ceil(size[0] * part.width), math.ceil(size[1] * part.height), area_px)
+    # The decoder returns at least twice the requested size; a clean resize needs one and a half times.
+    side_px = max(1, math.ceil(0.75 * min(round(wide / part.width), round(tall / part.height))))
+    image = _cropped(decode(data, side_px=side_px, suffix=suffix).rgb, part)
+    due = fitted(image.width, image.height, area_px)
+    if due != image.size:
+        image = image.resize(due, Resampling.LANCZOS)
     # Camera metadata (place, time, comments) are not copied.
     image.info = {}
     out = io.BytesIO()
-    if kind == "WEBP":
-        image.save(out, kind, quality=quality, method=4)
-    else:
-        image.save(out, kind, quality=quality, optimize=True)
-    return Copy(out.getvalue(), f"image/{kind.lower()}", *size)
+    image.save(out, kind, quality=quality, **({"method": 4} if kind == "WEBP" else {"optimize": True}))
+    return Copy(out.getvalue(), f"image/{kind.lower()}", *due)
 
 
-def fitted(width: int, height: int, area_px: int | None) -> tuple[int, int]:
+def fitted(width: int, height: int, area_px: int) -> tuple[int, int]:
     """Size of a copy: same aspect ratio, at most `area_px` pixels and the maximum side, never larger.
 
     Args:
         width: width of the original in pixels, ≥ 1.
         height: height of the original in pixels, ≥ 1.
-        area_px: maximum number of pixels, > 0; None: no maximum.
+        area_px: maximum number of pixels, > 0.
     Returns:
         Width and height in pixels, each at least 1.
     """
-    side = MAX_WHOLE_PX if area_px is None else MAX_SIDE_PX
-    area = width * height if area_px is None else area_px
-    scale = min(1.0, math.sqrt(area / (width * height)), side / max(width, height))
+    scale = min(1.0, math.sqrt(area_px / (width * height)), MAX_SIDE_PX / max(width, height))
     return max(1, math.floor(width * scale)), max(1, math.floor(height * scale))
 
 

@@ -17,26 +17,21 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import Scope
 
 from limner.devices import checked_device
-from limner.errors import DataError, MissingError
-from limner.library import file_policy_of
-from limner.match.given_pictures import match_given_pictures
+from limner.errors import MissingError
 from limner.records import limner_version
 from limner.server import problems
 from limner.server.admission import leading_to, token_of
 from limner.server.security import is_loopback
 from limner.server.serving import bind, serve
 from limner.studio import interface, library_page_routes, routes
-from limner.studio.edits import TextFormat, as_markdown, pictures_told
 from limner.studio.engine import Engine
 from limner.studio.jobs import UnknownJobError
 from limner.studio.pictures import cache_folder
 from limner.studio.project_editor import ProjectEditor, StaleError
-from limner.studio.projects import UnknownProjectError, digest, projects_folder
+from limner.studio.projects import UnknownProjectError, projects_folder
 from limner.studio.routes import Studio
 from limner.studio.uploads import FILE_BYTES, UnknownBatchError
 from limner.templates import environment
-from limner.text.read import MAX_BYTES, SUFFIXES, decode_text, is_container, read_story_report
-from limner.text.worker import READER
 
 STATIC = Path(__file__).parent / "static"
 REFUSED = {
@@ -104,70 +99,27 @@ class _Static(StaticFiles):
         return response
 
 
-_FORMATS: dict[str, TextFormat] = {suffix: kind for suffix, kind in SUFFIXES.items() if kind != "json"}
-
-
-def opened(
-    file: Path, editor: ProjectEditor, note: Callable[[str], None], *, allow_outside: bool = False
-) -> str:
+def opened(file: Path, editor: ProjectEditor, note: Callable[[str], None]) -> str:
     """Open the project of a text file, or create it; returns its id.
 
     Args:
-        file: Markdown, HTML or plain text, by its extension; or a Word document or a PDF, by its content,
-            which is converted to Markdown. Pictures in it that are in the library are kept at their steps.
+        file: a text in any format.
         editor: projects to search for it; a new one is created there.
         note: called with each line that the user should read.
-        allow_outside: whether the text may show any file of this machine.
     Raises:
-        LimnerError: see `limner.text.read.read_story_report`; or the file is a JSON story, which the studio
-            cannot edit as text.
+        LimnerError: see `ProjectEditor.open`.
     """
-    kind = _FORMATS.get(file.suffix.lower())
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = file.read_bytes()
     except OSError as error:
         raise MissingError(f"{file}: {error.strerror}; expected a text file that can be read") from error
-    library = editor.engine.illustrator().library
-    allowed = file_policy_of(library, allowed=allow_outside)
-    document = None
-    if is_container(data):
-        document = as_markdown(read_story_report(file, file_policy=allowed), library)
-        kind, text = document.format, document.text
-        note(f"{file.name}: converted to Markdown; you now edit this copy")
-        for line in document.notes:
-            note(line)
-    elif kind is None:
-        known = ", ".join(suffix for suffix in _FORMATS if suffix)
-        raise DataError(
-            f"{file}: the studio opens texts ({known}), Word documents and PDFs; use limner illustrate for"
-            " others"
-        )
-    else:
-        text, guessed = decode_text(data, file.name, html=kind == "html")
-        text = text.removeprefix("\ufeff")
-        if guessed:
-            note(f"{file.name}: {guessed}")
-    projects = editor.projects
-    for project in projects.ids():
-        if projects.read(project).state.text == digest(text):
-            return project
-    if document is not None:
-        return editor.create(text, format=kind, given=document.given, notes=document.notes).id
-    shown = match_given_pictures(read_story_report(file, file_policy=allowed).story, library)
-    told = pictures_told(shown)
-    for line in told:
-        note(f"{file.name}: {line}")
-    return editor.create(text, format=kind, given=shown.inside, told=told).id
+    project = editor.open(data, file.name, folder=file.parent, once=True)
+    for line in project.notes:
+        note(line)
+    return project.id
 
 
 WARMING_S = 30
-
-
-def _warm(engine: Engine) -> None:
-    """Load what the first text needs, so that it does not have to wait."""
-    READER.read("A text.")
-    engine.warm()
 
 
 def _wait_for(warming: threading.Thread) -> None:
@@ -189,7 +141,6 @@ def serve_studio(
     weights: tuple[str, ...],
     device: str,
     text: Path | None,
-    allow_outside: bool = False,
     browser: bool,
     note: Callable[[str], None],
     ready: Callable[[str], None],
@@ -208,7 +159,6 @@ def serve_studio(
         weights: see ``limner index --weights``; for searches and for folders that are added.
         device: see `limner.devices.device_of`.
         text: text file to open as a project, or None.
-        allow_outside: see `opened`.
         browser: whether to open the user's browser.
         note: called with each line that the user should read.
         ready: called with the URL once the server responds.
@@ -219,7 +169,7 @@ def serve_studio(
     engine = Engine(library, model=model, metric=metric, weights=weights, device=checked_device(device))
     listening = bind(host, port, token=token)
     thumbnails = cache_folder(engine.illustrator().library)
-    warming = threading.Thread(target=_warm, args=(engine,), daemon=True)
+    warming = threading.Thread(target=engine.warm, daemon=True)
     with closing(listening) as bound, ExitStack() as files:
         files.callback(_wait_for, warming)
         studio = Studio(
@@ -230,7 +180,7 @@ def serve_studio(
         )
         path = "/"
         if text is not None:
-            path = f"/projects/{opened(text, studio.editor, note, allow_outside=allow_outside)}"
+            path = f"/projects/{opened(text, studio.editor, note)}"
         else:
             warming.start()
         address = bound.url(path)

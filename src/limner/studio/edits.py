@@ -5,53 +5,37 @@ Pure functions from state to state; the affected steps are chosen or explained a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from difflib import SequenceMatcher
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from limner.config import Record
 from limner.errors import DataError, counted
-from limner.export.markdown import without_pictures, words_of
-from limner.match.given_pictures import GivenPictures, match_given_pictures
 from limner.match.illustrate import BoardOptions
-from limner.progress import Progress
 from limner.records import Board, Segmentation, Story
-from limner.store.library import PictureStore
 from limner.studio.step_edits import (
     Constraints,
     Frame,
     Insert,
     Join,
     Move,
-    OrderPictures,
     PictureId,
     Position,
     Reword,
     Split,
     StepEdit,
-    TakePicture,
     Title,
-    first_picture,
 )
-from limner.text.read import Reading
-from limner.text.worker import READER
 
 if TYPE_CHECKING:
     from limner.match.illustrator import Illustrator
 
-TEXT_LETTERS = 2_000_000
-Text = Annotated[str, StringConstraints(max_length=TEXT_LETTERS)]
 RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 TextFormat = Literal["markdown", "plain", "html"]
 MOST = {"candidates": 2000, "runners_up": 200}
-GONE = frozenset(
-    {"decoder", "beam_width", "context", "occasion_weight", "pinned_weight"}
-    | {"pair_weight", "pair_space", "pair_evidence", "pair_walk"}
-)
-"""Options stored in projects of earlier versions that no longer exist."""
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
@@ -65,16 +49,6 @@ def _bounded(options: BoardOptions) -> BoardOptions:
 
 
 Options = Annotated[BoardOptions, AfterValidator(_bounded)]
-
-
-def _still_there(raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-    """A record with saved options, without those that no longer exist."""
-    if not isinstance(raw, dict) or not isinstance(saved := raw.get("options"), dict):
-        return raw
-    kept = {name: value for name, value in saved.items() if name not in GONE}
-    if kept.get("candidates", 0) is None:
-        del kept["candidates"]  # an earlier name of the default
-    return raw | {"options": kept}
 
 
 class Offer(StepEdit):
@@ -179,7 +153,7 @@ class Retext(Record):
     """
 
     kind: Literal["retext"]
-    text: Text
+    text: str
     format: TextFormat | None = None
     by: Segmentation | None = None
 
@@ -199,8 +173,6 @@ Edit = Annotated[
     | Join
     | Insert
     | Move
-    | TakePicture
-    | OrderPictures
     | Frame,
     Field(discriminator="kind"),
 ]
@@ -238,80 +210,6 @@ class State(Constraints):
     board: str
     notes: tuple[str, ...] = ()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _earlier(cls, raw: Any) -> Any:  # noqa: ANN401  (whatever was read)
-        """Read a state of an earlier version, ignoring options that no longer exist."""
-        raw = _still_there(raw)
-        return raw | {"edit": _still_there(raw.get("edit"))} if isinstance(raw, dict) else raw
-
-
-def read_text(
-    text: str,
-    format: TextFormat,  # noqa: A002
-    by: Segmentation | None,
-    progress: Progress | None = None,
-) -> Reading:
-    """Divide a text into steps, up to the studio's limit, in a process that is killed if it takes too long.
-
-    Args:
-        text: the text.
-        format: its format.
-        by: what one step is.
-        progress: see `limner.text.worker.ReaderProcesses.read`.
-    Raises:
-        DataError: see `limner.text.worker.ReaderProcesses.read`; or there are too many steps.
-    """
-    reading = READER.read(text, format=format, by=by, progress=progress)
-    checked_length(reading.story)
-    return reading
-
-
-class MarkdownDocument(Record):
-    """A Word document or a PDF converted to Markdown.
-
-    Attributes:
-        text: the Markdown.
-        format: its format.
-        given: 0-based step → picture of the library that the document shows there.
-        notes: what is in no step, and what happened to the pictures, one line each.
-    """
-
-    text: str
-    format: TextFormat = "markdown"
-    given: dict[int, PictureId]
-    notes: tuple[str, ...]
-
-
-def as_markdown(
-    reading: Reading, library: PictureStore, progress: Progress | None = None
-) -> MarkdownDocument:
-    """Convert a document to Markdown that the studio can edit.
-
-    Args:
-        reading: the document; its pictures are files.
-        library: library in which its pictures are looked up.
-        progress: see `read_text`.
-    Raises:
-        DataError: see `limner.text.worker.ReaderProcesses.read`.
-    """
-    story = reading.story
-    text = words_of(without_pictures(story))
-    shown = match_given_pictures(story, library)
-    told, given = pictures_told(shown), shown.inside
-    if len(READER.read(text, format="markdown", progress=progress).story.steps) != len(story.steps):
-        told, given = ["in Markdown it has other steps, so its own pictures are not kept at their steps"], {}
-    lines = [*reading.summary(), *(f"{reading.file}: {line}" for line in told)]
-    return MarkdownDocument(text=text, given=given, notes=tuple(lines))
-
-
-def pictures_told(shown: GivenPictures) -> list[str]:
-    """Notes on pictures that a text shows but the library does not contain, one line each."""
-    outside = (
-        f"step {n + 1} shows a picture that is not in the library; limner chooses one" for n in shown.outside
-    )
-    return [*shown.notes, *outside]
-
 
 def checked_length(story: Story) -> Story:
     """Check that a story has no more steps than the studio allows; returns the story.
@@ -326,6 +224,11 @@ def checked_length(story: Story) -> Story:
             " parts, such as headings, or split the text"
         )
     return story
+
+
+def own_pictures(board: Board, step: int) -> bool:
+    """Whether the text itself shows pictures at a step that can be shown."""
+    return any(picture.path for picture in board.story.steps[step].pictures)
 
 
 def project_title(story: Story) -> str:
@@ -350,13 +253,14 @@ def apply_edit(state: State, edit: Edit, board: Board, library: Illustrator) -> 
     steps = (edit.a, edit.b) if isinstance(edit, Swap) else (edit.step,) if isinstance(edit, StepEdit) else ()
     for step in steps:
         check_step(step, board)
-    if isinstance(edit, Choose | Ban | TakePicture) and edit.kind not in ("unban", "remove-picture"):
+        if edit.kind in ("swap", "lock") and board.steps[step].origin == "given":
+            raise DataError(f"step {step + 1} shows the text's own pictures, which stay there")
+    if isinstance(edit, Choose | Ban) and edit.kind != "unban":
         library.catalogue.pictures([edit.picture])
-    if isinstance(edit, TakePicture | OrderPictures | Frame):
-        first, was = first_picture(edit, board), board.steps[edit.step]
-        # Crops and captions belong to the picture for which they were made.
-        if first != board.shown[edit.step] or was.origin != "given":
-            return state.model_copy(update={"pins": {**state.pins, edit.step: first}})
+    if isinstance(edit, Frame) and edit.picture != board.shown[edit.step]:
+        raise DataError(f"step {edit.step + 1} does not show picture {edit.picture[:12]}")
+    if isinstance(edit, Frame) and board.steps[edit.step].origin == "given":
+        return state
     return state.model_copy(update=_changes(state, edit, board))
 
 
@@ -370,13 +274,13 @@ def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
         banned = (edit.picture,) if edit.kind == "ban" else ()
         fields["bans"] = (*(one for one in state.bans if one != edit.picture), *banned)
     match edit:
-        case Choose(step=step, picture=picture):
-            pins[step] = picture
-        case Fix(kind="unlock", step=step):
+        case Choose(step=step, picture=picture) | Frame(step=step, picture=picture):
+            pins[step] = picture  # a crop or caption belongs to the picture for which it was made
+        case Fix(kind="unlock" | "blank" as kind, step=step) if kind == "unlock" or own_pictures(board, step):
             pins.pop(step, None)
         case Fix(kind="lock-others", step=step):
-            others = {one: picture for one, picture in shown.items() if one != step}
-            fields["pins"] = others | pins
+            others = {one.position: one for one in board.steps if one.position != step}
+            fields["pins"] = {n: shown[n] for n, one in others.items() if one.origin != "given"} | pins
         case Fix(kind=kind, step=step):
             pins[step] = shown[step] if kind == "lock" else None
         case Relation(step=step, relation=None):
@@ -410,7 +314,7 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
     shown = board.shown
     match edit:
         case Fix(kind="lock-others", step=step):
-            named = {one for one in shown if one != step}
+            named = {one.position for one in board.steps if one.position != step and one.origin != "given"}
         case StepEdit(step=step):
             named = {step}
         case Swap(a=a, b=b):
@@ -425,7 +329,8 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
             named = set()
     known = set(state.pins)
     if isinstance(edit, Fix):
-        known |= {step for step in named if shown[step] is not None}
+        # an unlocked step keeps its picture, unless the text itself shows some there
+        known |= {one for one in named if shown[one] is not None and not own_pictures(board, one)}
     elif isinstance(edit, Ban):
         known |= {step for step in named if shown[step] != edit.picture}
     return frozenset(named - known), frozenset(named & known)
@@ -442,21 +347,20 @@ def step_mapping(before: Story, after: Story) -> dict[int, int]:
 
 def move_locks(state: State, moved: Mapping[int, int]) -> State:
     """Locks, moved with their steps; of merged steps, the first that shows a picture counts."""
-    fixed: dict[str, dict[int, object]] = {"pins": {}, "relations": {}, "given": {}}
-    for name, own in (("pins", state.pins), ("relations", state.relations), ("given", state.given)):
+    fixed: dict[str, dict[int, object]] = {"pins": {}, "relations": {}}
+    for name, own in (("pins", state.pins), ("relations", state.relations)):
         for step in sorted(own.keys() & moved.keys()):
             if fixed[name].get(moved[step]) is None:
                 fixed[name][moved[step]] = own[step]
     return state.model_copy(update=fixed)
 
 
-def carry_locks(state: State, moved: Mapping[int, int], reading: Reading) -> State:
-    """Locks, moved to the steps that have the same words in a new text."""
+def carry_locks(state: State, moved: Mapping[int, int], notes: Iterable[str]) -> State:
+    """Locks, moved to the steps that have the same words in a new text, with notes on how it was read."""
     lost = sum(step not in moved for step in state.pins)
-    notes = list(reading.summary())
-    if lost:
-        notes.append(f"{lost} locked or blank steps were unlocked, because their words have changed")
-    return move_locks(state, moved).model_copy(update={"notes": tuple(notes)})
+    unlocked = f"{lost} locked or blank steps were unlocked, because their words have changed"
+    update = {"notes": (*notes, *([unlocked] if lost else []))}
+    return move_locks(state, moved).model_copy(update=update)
 
 
 def rebase_edit(edit: Edit, before: State, board: Board, now: State, fresh: Board) -> Edit | None:
@@ -499,9 +403,8 @@ def rebase_edit(edit: Edit, before: State, board: Board, now: State, fresh: Boar
 
 def _is_at(state: State, board: Board, step: int) -> tuple[object, ...]:
     """What a step shows and whether it is locked."""
-    shown = board.steps[step]
-    fixed = (step in state.pins, state.pins.get(step), state.relations.get(step), state.given.get(step))
-    return (*fixed, tuple(picture.id for picture in shown.pictures), shown.framing)
+    fixed = (step in state.pins, state.pins.get(step), state.relations.get(step))
+    return (*fixed, board.shown[step], board.steps[step].framing)
 
 
 def _reading(state: State) -> tuple[object, ...]:

@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from limner.encoders.trained import trained_runs
 from limner.errors import LimnerError
 from limner.library import Library
-from limner.match.given_pictures import GivenPictures
+from limner.match.given_pictures import match_given_pictures
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.progress import Progress
@@ -35,9 +36,10 @@ def illustrate_story(
     as_it_is: Mapping[int, BoardStep] | None = None,
     progress: Progress | None = None,
 ) -> Board:
-    """Illustrate a story, ignoring bans and given pictures that are no longer in the library.
+    """Illustrate a story, ignoring locks and bans of pictures that are no longer in the library.
 
-    A step locked to such a picture is left blank; the caller restores what it showed.
+    A step locked to such a picture is left blank; the caller restores what it showed. Pictures that the text
+    itself shows stay, even if they are banned.
 
     Args:
         asked: the library.
@@ -51,12 +53,14 @@ def illustrate_story(
         LimnerError: see `Illustrator.options` and `Illustrator.board`.
     """
     chosen, stay = _there(asked, options, constraints, held or {})
-    there = constraints.given.items()
-    given = {step: one for step, one in there if one in asked.catalogue and one not in chosen.bans}
+    given = match_given_pictures(story, asked.library)
+    banned = {step: one for step, one in given.inside.items() if one in chosen.bans}
+    inside = {step: one for step, one in given.inside.items() if step not in banned}
+    records = dict(zip(banned, asked.catalogue.pictures([*banned.values()]), strict=True))
     return asked.board(
         story,
         chosen,
-        shown=GivenPictures(given),
+        shown=replace(given, inside=inside, outside={**given.outside, **records}),
         held=stay,
         as_it_is=as_it_is,
         relations=constraints.relations,
@@ -146,9 +150,9 @@ def explain_steps(
 
 
 def _others(state: State, step: int) -> Constraints:
-    """Constraints of all steps but one; that step, and pictures of the text itself, get no lock."""
+    """Constraints of all steps but one."""
     others = {position: one for position, one in state.pins.items() if position != step}
-    return state.model_copy(update={"pins": others, "given": {}})
+    return state.model_copy(update={"pins": others})
 
 
 LOOK_S = 2.0

@@ -64,7 +64,7 @@ class LibraryPage:
 
     def _of_project(self, project: str) -> frozenset[str]:
         board = self._projects.board(self._projects.read(project))
-        return frozenset(picture.id for step in board.steps for picture in step.pictures)
+        return frozenset(step.picture.id for step in board.steps if step.picture is not None)
 
     def words(self, picture: str) -> PictureWords:
         """See `limner.store.words.words_of`."""

@@ -30,7 +30,7 @@ from limner.export import Plan, export
 from limner.files import write_bytes
 from limner.pictures.decode import RAW_SUFFIXES, PictureError, identify
 from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
-from limner.records import Board, Candidate, Picture
+from limner.records import Board, Picture
 from limner.store.library import PictureStore
 from limner.templates import environment
 
@@ -112,20 +112,11 @@ def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
     for number, step in enumerate(board.steps, 1):
         others = tuple(one for one in step.runners_up if holds(one.picture))
         changes: dict[str, object] = {"runners_up": others}
-        gone = [one for one in step.pictures if not holds(one)]
-        left = tuple(one for one in step.pictures if one not in gone)
-        lines += [
-            f"step {number}: the file {one.path} {'has changed' if is_there(one) else 'is missing'}; its"
-            " picture is left out"
-            for one in gone
-        ]
-        if gone:
-            changes["more"] = left[1:]
-        if step.picture in gone:
-            changes |= {"chosen": Candidate(picture=left[0], score=0.0) if left else None, "gap": None}
+        if step.picture is not None and not holds(step.picture):
+            what = "has changed" if is_there(step.picture) else "is missing"
+            lines.append(f"step {number}: the file {step.picture.path} {what}; its picture is left out")
+            changes |= {"chosen": None, "gap": None, "origin": "blank", "blank": "asked for"}
             changes["reason"] = "The file of its picture is missing or has changed."
-        if gone and not left:
-            changes |= {"origin": "blank", "blank": "asked for"}
         steps.append(step.model_copy(update=changes))
     return board.model_copy(update={"steps": tuple(steps)}), tuple(lines)
 
@@ -221,8 +212,8 @@ def previewed(board: Board, title: str, kind: ExportFormat, plan: Plan) -> Downl
     """
     story = board.story
     count = min(PREVIEWED, len(story.steps))
-    between = tuple(part for part in story.between if part.before < count or count == len(story.steps))
-    begun = story.model_copy(update={"steps": story.steps[:count], "between": between})
+    end = story.steps[count - 1].run[1] if count < len(story.steps) else len(story.blocks)
+    begun = story.model_copy(update={"steps": story.steps[:count], "blocks": story.blocks[:end]})
     board = board.model_copy(update={"story": begun, "steps": board.steps[:count]})
     if kind not in ("pdf", "pptx"):
         return exported(board, title, "html", plan)

@@ -7,16 +7,22 @@ Connects the library's illustrator with the projects on disk, for the command an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeVar
+from urllib.parse import unquote
 
 from limner.errors import ConfigError, DataError
+from limner.library import in_library
 from limner.match.explain import advice
+from limner.match.given_pictures import match_given_pictures
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.match.illustrator import Illustrator
 from limner.progress import Progress
-from limner.records import Board, BoardStep, Segmentation, Story
+from limner.records import Board, BoardStep, PictureRef, Segmentation, Story
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
 from limner.studio.engine import Engine, candidates_for, explain_steps, illustrate_story
@@ -28,6 +34,7 @@ from limner.studio.projects import (
     Projects,
     UnknownProjectError,
     digest,
+    with_pictures,
 )
 from limner.studio.schemas import (
     Change,
@@ -46,16 +53,12 @@ from limner.studio.step_edits import (
     Insert,
     Join,
     Move,
-    OrderPictures,
     Reword,
     Split,
-    TakePicture,
-    as_revised_markdown,
-    carry_over_extras,
     revised,
-    with_pictures,
 )
-from limner.text.document import NO_FOLDER
+from limner.text.edit import written
+from limner.text.read import Reading, read_bytes, read_text
 
 CONTEXT_STEPS = 20
 STRIPS_KEPT, PREVIEWS_KEPT = 64, 8
@@ -94,9 +97,7 @@ class ProjectEditor:
         by: Segmentation | None = None,
         title: str = "",
         options: BoardOptions | None = None,
-        given: dict[int, str] | None = None,
-        told: Sequence[str] | None = None,
-        notes: Sequence[str] = (),
+        reading: Reading | None = None,
         progress: Progress | None = None,
     ) -> Project:
         """Illustrate a text and save it as a project.
@@ -107,38 +108,70 @@ class ProjectEditor:
             by: what one step is.
             title: title of the project. Default: that of the text.
             options: storyboard options.
-            given: 0-based step → picture of the library that the text itself shows.
-            told: notes on the pictures in the text; None if the text has no folder, so that its pictures
-                cannot be shown.
-            notes: further notes, such as what was left out when its document was read.
+            reading: the text as read from its file, with the pictures that it shows; None reads it.
             progress: see `limner.match.illustrator.Illustrator.board`; if it raises an error, no project is
                 created.
         Raises:
-            LimnerError: see `read_text` and `limner.match.illustrator.Illustrator.board`.
+            LimnerError: see `limner.text.read.read_text` and `limner.match.illustrator.Illustrator.board`.
         """
-        reading = edits.read_text(text, format, by, progress)
-        library = self.engine.illustrator()
-        state = State(
-            revision=1,
-            time=datetime.now(UTC),
-            title=title.strip() or edits.project_title(reading.story),
-            text=digest(text),
-            format=format,
-            by=by,
-            options=options or BoardOptions(),
-            given=given or {},
-            board="",
-            notes=(
-                *reading.summary(),
-                *notes,
-                *(_unshown(reading.story) if told is None else told),
-                *_unread(library, reading.story),
-            ),
-        )
-        board = illustrate_story(library, reading.story, state.options, state, progress=progress)
-        if progress is not None:
-            progress.stage(SAVING, None)
-        return self._begun(_naming(state, board), text, board)
+        library, project = self.engine.illustrator(), secrets.token_hex(8)
+        try:
+            reading = reading or read_text(text, by=by, format=format, in_library=self._known)
+            story, notes = self._kept(project, reading, {})
+            state = State(
+                revision=1,
+                time=datetime.now(UTC),
+                title=title.strip() or edits.project_title(story),
+                text=digest(text),
+                format=format,
+                by=by,
+                options=options or BoardOptions(),
+                board="",
+                notes=notes,
+            )
+            board = illustrate_story(library, story, state.options, state, progress=progress)
+            if progress is not None:
+                progress.stage(SAVING, None)
+            return self._begun(project, state, text, board)
+        except BaseException:
+            self.projects.discard(project)
+            raise
+
+    def open(
+        self,
+        data: bytes,
+        name: str,
+        *,
+        folder: Path | None = None,
+        by: Segmentation | None = None,
+        title: str = "",
+        once: bool = False,
+        progress: Progress | None = None,
+    ) -> Project:
+        """Make a project of a file; what is not Markdown becomes Markdown.
+
+        Args:
+            data: the whole file.
+            name: its name, which gives the format of a text.
+            folder: folder in which the pictures that it shows are looked up, or None.
+            by: what one step is.
+            title: title of the project. Default: that of the text.
+            once: return the project of the same text if there is one.
+            progress: see `create`.
+        Raises:
+            LimnerError: see `limner.text.read.read_bytes` and `create`.
+        """
+        reading = read_bytes(data, name, by=by, base=folder, in_library=self._known, progress=progress)
+        if not reading.story.markdown:
+            story = written(with_pictures(reading.story, _named))
+            notes = (*reading.notes, "converted to Markdown; you edit this copy")
+            reading = replace(reading, story=story, notes=notes)
+        text = reading.story.markdown
+        for project in self.projects.ids() if once else ():
+            with suppress(DataError):  # a damaged one
+                if self.projects.read(project).state.text == digest(text):
+                    return self.get(project)
+        return self.create(text, format="markdown", by=by, title=title, reading=reading, progress=progress)
 
     def duplicate(self, project: str) -> Project:
         """Copy a project; the copy has a history of its own.
@@ -151,7 +184,10 @@ class ProjectEditor:
         text, board = self.projects.text(found), self.projects.board(found)
         title = f"{found.state.title[:TITLE_LETTERS]} (copy)"
         changes = {"revision": 1, "time": datetime.now(UTC), "edit": None, "title": title}
-        return self._begun(found.state.model_copy(update=changes), text, board)
+        copy = secrets.token_hex(8)
+        story = self.projects.keep_pictures(copy, board.story, {})
+        board = board.model_copy(update={"story": story})
+        return self._begun(copy, found.state.model_copy(update=changes), text, board)
 
     def get(self, project: str) -> Project:
         """The current state of a project.
@@ -260,7 +296,7 @@ class ProjectEditor:
         options = options or state.options
         asked = state.model_copy(update={"options": options})
         library = self.engine.illustrator()
-        fresh = _chosen(library, board.story, asked, board.steps, progress=progress)
+        fresh = illustrate_story(library, board.story, options, asked, progress=progress)
         _remember(self._previews, _asked(found, options), fresh, PREVIEWS_KEPT)
         steps = [
             Change(position=step, before=board.steps[step], after=fresh.steps[step])
@@ -317,11 +353,26 @@ class ProjectEditor:
         _remember(self._strips, (project, found.revision, step), seen, STRIPS_KEPT)
         return Strip(step=step, revision=found.revision, items=tuple(strip))
 
-    def _begun(self, state: State, text: str, board: Board) -> Project:
+    def _known(self, file: Path) -> Path | None:
+        """File of the library with the content of a file."""
+        return in_library(self.engine.illustrator().library)(file)
+
+    def _kept(
+        self, project: str, reading: Reading, known: Mapping[str, PictureRef]
+    ) -> tuple[Story, tuple[str, ...]]:
+        """A text whose pictures are in its project's folder, and notes; see `Projects.keep_pictures`."""
+        library = self.engine.illustrator()
+        story = self.projects.keep_pictures(project, edits.checked_length(reading.story), known)
+        shown = match_given_pictures(story, library.library)
+        language = library.language_note(story)
+        return shown.story or story, (*reading.summary(), *shown.notes, *([language] if language else []))
+
+    def _begun(self, project: str, state: State, text: str, board: Board) -> Project:
         """Create and save a project."""
-        entry = Entry(revision=1, time=state.time, act="create")
+        state = _naming(state, board)
+        entry = Entry(revision=1, time=state.time, act="create", state=1)
         begun = ProjectFile(
-            id=secrets.token_hex(8), created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
+            id=project, created=state.time, revision=1, states=(state,), cursor=0, log=(entry,)
         )
         self.projects.save(begun, text=text, board=board)
         return self._shown(begun, text, board)
@@ -385,38 +436,40 @@ class ProjectEditor:
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
         match edit:
             case Retext():
-                reading = edits.read_text(edit.text, state.format, state.by, progress)
-                places = edits.step_mapping(story, reading.story)
-                state = edits.carry_locks(state, places, reading)
-                earlier = edits.read_text(text, before.format, before.by, progress).story
-                text, story = edit.text, _titled(reading.story, story, earlier)
-                state = _of_text(state, text, (*state.notes, *_unread(library, story)))
+                files = {unquote(ref.target): ref for block in story.blocks for ref in block.pictures}
+                reading = read_text(edit.text, by=state.by, format=state.format, in_library=self._known)
+                read, notes = self._kept(found.id, reading, files)
+                places = edits.step_mapping(story, read)
+                earlier = read_text(text, by=before.by, format=before.format).story
+                text, story = edit.text, _titled(read, story, earlier)
+                state = _of_text(edits.carry_locks(state, places, notes), text)
                 sources = {new: (old,) for old, new in places.items()}
                 fresh = _around(library, story, state, board, _staying(board, sources), progress=progress)
             case Reword() | Split() | Join() | Insert() | Move():
-                revision = revised(story, edit)
-                edits.checked_length(revision.story)
-                sources = {new: one.sources for new, one in enumerate(revision.steps)}
+                edited = revised(story, edit)
+                story = edits.checked_length(edited.story)
+                text, sources = story.markdown, dict(enumerate(edited.sources))
                 state = edits.move_locks(state, {old: new for new, olds in sources.items() for old in olds})
-                story, text, by = as_revised_markdown(revision, state.by, progress)
-                state = _of_text(state, text, state.notes).model_copy(update={"format": "markdown", "by": by})
-                told = {new for new, one in enumerate(revision.steps) if one.changed}
-                same = {new: olds for new, olds in sources.items() if new not in told}
-                same |= {new: olds for new, olds in sources.items() if _is_held(state, board, new, olds)}
-                fresh = _around(library, story, state, board, _staying(board, same), told, progress=progress)
+                state = _of_text(state, text).model_copy(update={"format": "markdown"})
+                same = {
+                    new: olds
+                    for new, olds in sources.items()
+                    if new not in edited.changed or _is_held(state, board, new, olds)
+                }
+                stay = _staying(board, same)
+                fresh = _around(library, story, state, board, stay, edited.changed, progress=progress)
             case Again() | SetOptions():
                 whole = self._previews.get(_asked(found, state.options))
-                whole = whole or _chosen(library, story, state, board.steps, progress=progress)
+                whole = whole or illustrate_story(library, story, state.options, state, progress=progress)
                 fresh = _taken(whole, board, state, edit.steps)
             case Retitle():
                 story = story.model_copy(update={"title": edit.title.strip()})
                 fresh = board.model_copy(update={"story": story})
-            case TakePicture(kind="remove-picture") | Frame() if state.pins == before.pins:
-                fresh = board = with_pictures(board, edit)
+            case Frame() if state.pins == before.pins:
+                fresh = board = _framed(board, edit)
             case _:
-                if isinstance(edit, TakePicture | OrderPictures | Frame):
-                    added = [edit.picture] if isinstance(edit, TakePicture) else []
-                    board = with_pictures(board, edit, library.catalogue.pictures(added))
+                if isinstance(edit, Frame):
+                    board = _framed(board, edit)
                 anew, known = edits.affected_steps(edit, state, board)
                 if isinstance(edit, Swap):
                     sources = {**sources, edit.a: (edit.b,), edit.b: (edit.a,)}
@@ -425,7 +478,7 @@ class ProjectEditor:
                 settled = explain_steps(library, board, state, sorted(known), progress) if alone else None
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
                 fresh = settled or _around(library, story, state, board, stay, known, progress=progress)
-        return state, text, carry_over_extras(fresh, board, sources, before, state.bans)
+        return state, text, _keep_framing(fresh, board, sources)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
         texts = step_texts(board.story)
@@ -450,17 +503,10 @@ class ProjectEditor:
         )
 
 
-def _unshown(story: Story) -> Iterator[str]:
-    """A note for each picture named by a text that has no folder."""
-    for position, step in enumerate(story.steps, 1):
-        for picture in step.pictures:
-            yield f"step {position} shows {picture.target}, which {picture.problem or NO_FOLDER}"
-
-
-def _unread(library: Illustrator, story: Story) -> tuple[str, ...]:
-    """A note if no encoder reads the language of the text."""
-    note = library.language_note(story)
-    return () if note is None else (note,)
+def _named(ref: PictureRef) -> PictureRef:
+    """A picture inside a text, with a name of its own for the Markdown."""
+    inside = ref.target.startswith("data:")
+    return ref.model_copy(update={"target": f"picture-{str(ref.sha256)[:8]}"}) if inside else ref
 
 
 def _naming(state: State, board: Board) -> State:
@@ -497,48 +543,15 @@ def _around(  # noqa: PLR0917
             update={"options": options.model_copy(update={"min_probability": board.threshold})}
         )
     as_it_is = {step: one for step, one in stay.items() if step not in told}
-    fresh = _chosen(library, story, state, stay.values(), held=held, as_it_is=as_it_is, progress=progress)
+    fresh = illustrate_story(
+        library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress
+    )
     steps = [
         stay[step] if step in stay and (step not in told or fresh.shown[step] != held[step]) else one
         for step, one in enumerate(fresh.steps)
     ]
     settings = fresh.settings | {"min_probability": options.min_probability}
     return fresh.model_copy(update={"steps": tuple(steps), "settings": settings})
-
-
-def _chosen(
-    library: Illustrator,
-    story: Story,
-    state: State,
-    steps: Iterable[BoardStep],
-    *,
-    held: Mapping[int, str | None] | None = None,
-    as_it_is: Mapping[int, BoardStep] | None = None,
-    progress: Progress | None = None,
-) -> Board:
-    """Call `illustrate_story`, treating additional pictures of other steps as used.
-
-    Args:
-        library: the library.
-        story: the text.
-        state: locks, relations and bans.
-        steps: steps with the pictures that are in use.
-        held: see `illustrate_story`.
-        as_it_is: see `illustrate_story`.
-        progress: see `illustrate_story`.
-    """
-    beside = {picture.id for one in steps for picture in one.more}
-    beside -= {*(held or {}).values(), *state.pins.values(), *state.given.values(), *state.bans}
-    if state.options.allow_repeats or not beside:
-        return illustrate_story(
-            library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress
-        )
-    around = state.model_copy(update={"bans": (*state.bans, *sorted(beside))})
-    fresh = illustrate_story(
-        library, story, state.options, around, held=held, as_it_is=as_it_is, progress=progress
-    )
-    bans = " ".join(one for one in state.bans if one in library.catalogue)
-    return fresh.model_copy(update={"settings": fresh.settings | {"bans": bans}})
 
 
 def _staying(board: Board, sources: Mapping[int, tuple[int, ...]]) -> dict[int, BoardStep]:
@@ -556,14 +569,38 @@ def _is_held(state: State, board: Board, step: int, sources: tuple[int, ...]) ->
     return bool(sources) and step in state.pins and state.pins[step] == board.shown[sources[0]]
 
 
-def _of_text(state: State, text: str, notes: tuple[str, ...]) -> State:
+def _of_text(state: State, text: str) -> State:
     """The state with the hash of its text."""
-    return state.model_copy(update={"text": digest(text), "notes": notes})
+    return state.model_copy(update={"text": digest(text)})
 
 
 def _titled(story: Story, board: Story, text: Story) -> Story:
     """A text that was read again; a title that the user set is kept, unless the text has a new one."""
     return story.model_copy(update={"title": board.title}) if story.title == text.title else story
+
+
+def _framed(board: Board, edit: Frame) -> Board:
+    """The storyboard with the crop and caption of one picture."""
+    steps = list(board.steps)
+    steps[edit.step] = steps[edit.step].model_copy(update={"framing": edit.framing})
+    return board.model_copy(update={"steps": tuple(steps)})
+
+
+def _keep_framing(fresh: Board, board: Board, sources: Mapping[int, tuple[int, ...]]) -> Board:
+    """A new storyboard, in which steps that still show a picture have the crop and caption of before.
+
+    Args:
+        fresh: the new storyboard.
+        board: the one before it.
+        sources: 0-based step of the new one → steps of the old one from which it comes.
+    """
+    steps = []
+    for step in fresh.steps:
+        olds = [board.steps[old] for old in sources.get(step.position, ())]
+        old = next((old for old in olds if old.picture and old.picture == step.picture), step)
+        same = old.framing == step.framing
+        steps.append(step if same else step.model_copy(update={"framing": old.framing}))
+    return fresh.model_copy(update={"steps": tuple(steps)})
 
 
 def _taken(fresh: Board, board: Board, state: State, accepted: Collection[int] | None) -> Board:

@@ -1,7 +1,8 @@
 """Projects on disk: a folder for each, with its history as versioned JSON that is written atomically.
 
 Every edit is part of the history, and is on disk before the response is sent. Texts and storyboards are
-stored once, named by the hash of their content, however many states use them.
+stored once, named by the hash of their content, however many states use them; so are the pictures that a text
+itself shows.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import re
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeVar, cast
+from urllib.parse import unquote
 
 from pydantic import Field, ValidationError
 
 from limner.checksums import seal, unseal
 from limner.config import Record
-from limner.errors import DataError, counted
+from limner.errors import DataError
 from limner.files import (
     PRIVATE_FOLDER,
     data_folder,
@@ -30,19 +32,23 @@ from limner.files import (
     locked,
     make_folder,
     sync_folder,
+    write_bytes,
     write_text,
 )
-from limner.records import Board
+from limner.match.given_pictures import picture_in
+from limner.records import Block, Board, BoardStep, Picture, PictureRef, Step, Story
 from limner.studio.edits import State
 
-FILE, PARTS, TRASH = "project.json", "parts", "trash"
+FILE, PARTS, PICTURES, TRASH = "project.json", "parts", "pictures", "trash"
 UNDO_STEPS = 200
 PARSED = 6
 """Number of parsed files kept in memory: projects, and their latest storyboards."""
 _HINT = f"put it back from a copy of the project's folder, or undo to an earlier text of {PARTS}/"
 TRASH_TIME = "%Y%m%dT%H%M%S"
 Parsed = TypeVar("Parsed", "ProjectFile", Board)
+Shows = TypeVar("Shows", Block, Step)
 _ID = re.compile(r"[0-9a-f]{16}")
+_SUFFIX = re.compile(r"\.[a-z0-9]{1,5}")
 _TRASHED = re.compile(r"(?P<project>[0-9a-f]{16})-(?P<time>\d{8}T\d{6})-[0-9a-f]{4}")
 
 
@@ -88,14 +94,14 @@ class Entry(Record):
         time: when, UTC.
         act: kind of the edit, or create, undo, redo.
         key: key given by the client, so that a repeated request has no effect; "" for none.
-        state: revision of the state that was current afterwards; 0 in logs of earlier versions.
+        state: revision of the state that was current afterwards.
     """
 
     revision: int
     time: datetime
     act: str
     key: str = ""
-    state: int = 0
+    state: int
 
 
 class ProjectFile(Record):
@@ -112,7 +118,7 @@ class ProjectFile(Record):
         choices: replacements, oldest first.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     id: str
     created: datetime
     revision: int = Field(ge=1)
@@ -144,7 +150,7 @@ class ProjectFile(Record):
 
     def at(self, revision: int) -> ProjectFile | None:
         """The project with the state of an earlier revision as current; None if that is gone."""
-        named = {entry.revision: entry.state for entry in self.log}.get(revision, 0) or revision
+        named = {entry.revision: entry.state for entry in self.log}.get(revision)
         for place, state in enumerate(self.states):
             if state.revision == named:
                 return self.model_copy(update={"cursor": place})
@@ -197,7 +203,7 @@ class Projects:
 
         Raises:
             UnknownProjectError: it does not exist.
-            DataError: its file is damaged, or was written by a newer limner.
+            DataError: its file is damaged, or was written by another version of limner.
         """
         file = self._place(project) / FILE
         try:
@@ -223,10 +229,51 @@ class Projects:
         name = project.state.board
         content = self._part(project.id, f"{name}.json")
         try:
-            return self._parsed(name, lambda: Board.model_validate_json(content))
+            board = self._parsed(name, lambda: Board.model_validate_json(content))
         except ValidationError as error:
             why = error.errors()[0]["msg"]
             raise DataError(f"project {project.id}: storyboard {name}: {why}") from error
+        return _located(board, self._place(project.id) / PICTURES)
+
+    def keep_pictures(self, project: str, story: Story, known: Mapping[str, PictureRef]) -> Story:
+        """Copy the pictures that a text shows into its project's folder; the story names these copies.
+
+        Args:
+            project: id of the project.
+            story: the text as read.
+            known: pictures of the project by unquoted target, for a text that was read without their files.
+        """
+        folder = self._place(project) / PICTURES
+
+        def kept(ref: PictureRef) -> PictureRef:
+            if ref.path is None and ref.data is None:
+                same = known.get(unquote(ref.target), ref)
+                return same.model_copy(update={"alt": ref.alt, "caption": ref.caption})
+            try:
+                data = ref.data or Path(str(ref.path)).read_bytes()
+            except OSError:
+                return ref  # reported when it is opened
+            name, suffix = hashlib.sha256(data).hexdigest(), Path(ref.path or ref.target).suffix.lower()
+            file = folder / f"{name}{suffix if _SUFFIX.fullmatch(suffix) else ''}"
+            if not file.exists():
+                make_folder(folder, private=True)
+                write_bytes(file, data, private=True)
+            return ref.model_copy(update={"path": str(file), "sha256": name, "data": None})
+
+        return with_pictures(story, kept)
+
+    def discard(self, project: str) -> None:
+        """Remove what was written for a project that could not be made."""
+        shutil.rmtree(self._place(project), ignore_errors=True)
+
+    def picture(self, picture: str) -> Picture | None:
+        """A picture that the text of a project shows, or None.
+
+        Args:
+            picture: SHA-256 of its content, 64 hex digits.
+        """
+        file = next(self.folder.glob(f"*/{PICTURES}/{picture}*"), None)
+        return None if file is None else picture_in(str(file))
 
     def editing(self, project: str) -> AbstractContextManager[None]:
         """Lock a project against changes by other threads and processes.
@@ -248,8 +295,6 @@ class Projects:
         """
         folder = self._place(project.id)
         make_folder(folder / PARTS, private=True)
-        with suppress(OSError):  # owned by another user; earlier versions used the umask
-            folder.chmod(PRIVATE_FOLDER)
         new = {"txt": text, "json": None if board is None else board.model_dump_json()}
         for suffix, content in new.items():
             if content is not None:
@@ -361,7 +406,7 @@ def read_file(file: Path) -> ProjectFile:
 
     Raises:
         FileNotFoundError: it does not exist.
-        DataError: it is damaged, or was written by a newer limner.
+        DataError: it is damaged, or was written by another version of limner.
     """
     return _project_of(file.read_bytes(), file)
 
@@ -372,8 +417,8 @@ def _project_of(content: bytes, file: Path) -> ProjectFile:
         found = ProjectFile.model_validate_json(unseal(content, file, _HINT))
     except ValidationError as error:
         raise DataError(
-            f"{file}: {first_fault(error)}; damaged, or written by a newer limner; its texts and"
-            f" storyboards are in {PARTS}/ beside it"
+            f"{file}: {first_fault(error)}; damaged, or made by another version of limner; its texts are in"
+            f" {PARTS}/ beside it and can be opened again"
         ) from error
     if found.cursor >= len(found.states):
         raise DataError(f"{file}: cursor {found.cursor} of {len(found.states)} states; damaged")
@@ -381,8 +426,7 @@ def _project_of(content: bytes, file: Path) -> ProjectFile:
 
 
 def projects_places(library: Path) -> tuple[Path, Path, Path]:
-    """Possible folders of a library's projects: next to it, inside it (earlier versions), and in the user's
-    data folder.
+    """Possible folders of a library's projects: next to it, inside it, and in the user's data folder.
 
     Args:
         library: folder of the library. Projects next to it remain when it is deleted, and belong to a new
@@ -400,13 +444,11 @@ def projects_found(library: Path) -> Path:
 
 
 def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
-    """Folder for projects: next to the library, or in the user's data folder if that is not writable.
-
-    Projects that an earlier version stored in the library's folder are moved.
+    """Folder for projects: next to the library or, if that is not writable, inside it or in the data folder.
 
     Args:
         library: folder of the library.
-        note: called with a line about the data folder, or about moved projects.
+        note: called with a line if it is not the one next to the library.
     """
     beside, inside, home = projects_places(library)
     with suppress(OSError):  # a library on object storage has nothing here yet
@@ -417,42 +459,43 @@ def projects_folder(library: Path, note: Callable[[str], None]) -> Path:
     if not os.access(beside if beside.is_dir() else beside.parent, os.W_OK):
         note(f"{beside}: cannot be written; projects are kept in {inside} and are deleted with the library")
         return inside
-    moved, left = _moved(inside, beside), Projects(inside).ids()
-    if moved:
-        note(
-            f"{inside}: {counted(moved, 'project')} moved to {beside}; they remain if the library is deleted"
+    return projects_found(library)
+
+
+def with_pictures(story: Story, change: Callable[[PictureRef], PictureRef]) -> Story:
+    """A story in which each picture that it shows is changed."""
+
+    def changed(items: Iterable[Shows]) -> tuple[Shows, ...]:
+        return tuple(
+            item.model_copy(update={"pictures": tuple(map(change, item.pictures))}) if item.pictures else item
+            for item in items
         )
-    if left and not Projects(beside).ids():
-        note(f"{inside}: projects cannot be moved to {beside}; if the library is deleted, they are too")
-        return inside
-    if left:
-        note(f"{inside}: {counted(len(left), 'project')} could not be moved; --projects {inside} opens them")
-    return home if Projects(home).ids() and not Projects(beside).ids() else beside
+
+    if not any(block.pictures for block in story.blocks):
+        return story
+    return story.model_copy(update={"blocks": changed(story.blocks), "steps": changed(story.steps)})
 
 
-def _moved(inside: Path, beside: Path) -> int:
-    """Move projects atomically, including those in the trash; existing and unmovable ones stay.
+def _located(board: Board, folder: Path) -> Board:
+    """The storyboard with the pictures of its text in the project's folder, which may have been moved.
 
-    Returns:
-        number of moved projects.
+    So a project from elsewhere can name no other file of this machine as one of its text.
     """
-    count = 0
-    for part in ("", TRASH):
-        source, target = inside / part, beside / part
-        own = [one for one in source.iterdir() if one.name != TRASH] if source.is_dir() else []
-        for one in sorted(own):
-            with suppress(OSError):
-                if not (target / one.name).exists():
-                    make_folder(target, private=True)
-                    one.rename(target / one.name)
-                    count += part != TRASH
-        if own and target.is_dir():
-            sync_folder(target)
-            sync_folder(source)
-    for place in (inside / TRASH, inside):
-        with suppress(OSError):  # missing or not empty
-            place.rmdir()
-    return count
+
+    def located(ref: PictureRef) -> PictureRef:
+        return ref.model_copy(update={"path": str(folder / Path(ref.path).name)}) if ref.path else ref
+
+    def shown(step: BoardStep) -> BoardStep:
+        files = {ref.sha256: ref.path for ref in story.steps[step.position].pictures}
+        if step.origin != "given" or step.chosen is None or not files.get(step.chosen.picture.id):
+            return step
+        picture = step.chosen.picture.model_copy(update={"paths": (files[step.chosen.picture.id],)})
+        return step.model_copy(update={"chosen": step.chosen.model_copy(update={"picture": picture})})
+
+    story = with_pictures(board.story, located)
+    if story is board.story:
+        return board
+    return board.model_copy(update={"story": story, "steps": tuple(map(shown, board.steps))})
 
 
 class UnknownProjectError(DataError):

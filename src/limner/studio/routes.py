@@ -23,11 +23,11 @@ from limner.export.wording import sentence
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
-from limner.records import Board, Candidate, Picture, Problem
+from limner.records import Board, Candidate, Picture, Problem, Segmentation
 from limner.server.problems import ProblemError
 from limner.store.catalogue import Only, Order
 from limner.studio import schemas
-from limner.studio.edits import TEXT_LETTERS, MarkdownDocument, as_markdown, read_text
+from limner.studio.edits import checked_length
 from limner.studio.engine import Engine, illustrate_story
 from limner.studio.jobs import Job, Jobs, Stoppable
 from limner.studio.library_page import LibraryPage
@@ -45,8 +45,7 @@ from limner.studio.project_editor import ProjectEditor
 from limner.studio.projects import Choice, Projects, Trashed
 from limner.studio.schemas import Changes, DuplicateGroup, Page, PictureItem, Project, ProjectSummary
 from limner.studio.uploads import Uploads
-from limner.text.read import container_of, is_container
-from limner.text.worker import READER
+from limner.text.read import read_text
 
 LEFT_OUT, DUPLICATES = 1000, 100
 DOCUMENTS = "/api/documents"
@@ -296,7 +295,7 @@ async def _status_events(job: Job) -> AsyncIterator[str]:
 
 
 def checked(studio: Studio, picture: str) -> Picture:
-    """The record of a picture of the library.
+    """The record of a picture of the library, or of one that the text of a project shows.
 
     Raises:
         ProblemError: there is no such picture.
@@ -306,6 +305,9 @@ def checked(studio: Studio, picture: str) -> Picture:
     try:
         return studio.engine.illustrator().catalogue.pictures([picture])[0]
     except DataError as error:
+        shown = studio.editor.projects.picture(picture)
+        if shown is not None:
+            return shown
         raise ProblemError(404, str(error), kind="unknown-picture") from error
 
 
@@ -373,24 +375,30 @@ def project_router(studio: Studio) -> APIRouter:
                 by=request.by,
                 title=request.title,
                 options=request.options,
-                given=request.given,
-                notes=request.notes,
                 progress=progress,
             )
 
         return _done(studio.jobs, prefer, request.title, work, lambda made: made.id, visit=visit)
 
-    @routes.post(DOCUMENTS.removeprefix("/api"))
-    def document(
+    @routes.post(DOCUMENTS.removeprefix("/api"), status_code=201, response_model=Project, responses=LATER)
+    def document(  # noqa: PLR0917
         name: Annotated[str, Query(min_length=1, max_length=2000)],
         data: Annotated[bytes, Body(media_type="application/octet-stream")],
         visit: Visit,
-    ) -> MarkdownDocument:
-        """Convert a Word document or a PDF, recognised by its content, to Markdown; nothing is saved.
+        by: Segmentation | None = None,
+        title: Annotated[str, Query(max_length=500)] = "",
+        prefer: Prefer = "",
+    ) -> Project | Response:
+        """Create a project of a file: a text, a Word document or a PDF; the last two become Markdown.
 
-        `POST /api/projects` accepts its text, format, given and notes as they are.
+        Its pictures are stored with the project. `Prefer` as for other projects.
         """
-        return _as_markdown(studio, " ".join(re.split(r"[/\\]", name)[-1].split())[:200], data, visit)
+        file = " ".join(re.split(r"[/\\]", name)[-1].split())[:200]
+
+        def work(progress: Progress) -> Project:
+            return editor.open(data, file, by=by, title=title, progress=progress)
+
+        return _done(studio.jobs, prefer, title or file, work, lambda made: made.id, visit=visit)
 
     @routes.get("/projects/{project}")
     def get(project: str) -> Project:
@@ -496,25 +504,6 @@ def project_router(studio: Studio) -> APIRouter:
     return routes
 
 
-def _as_markdown(studio: Studio, name: str, data: bytes, visit: Stoppable) -> MarkdownDocument:
-    """Convert a document to Markdown.
-
-    Raises:
-        DataError: it is neither a Word document nor a PDF, or longer than a text may be.
-        LimnerError: see `limner.text.worker.ReaderProcesses.read_document`.
-    """
-    if not is_container(data):
-        container_of(data, name)  # raises an error that names the kind of file, if it is known
-        raise DataError(f"{name}: is not a text, Word document (.docx) or PDF; save it as one of these")
-    reading = READER.read_document(data, name, progress=visit)
-    found = as_markdown(reading, studio.engine.illustrator().library, visit)
-    if len(found.text) > TEXT_LETTERS:
-        raise DataError(
-            f"{name}: {len(found.text):,} letters, at most {TEXT_LETTERS:,} are illustrated here; split it"
-        )
-    return found
-
-
 def search_router(studio: Studio) -> APIRouter:
     """Routes for search and for storyboards that are not saved."""
     routes = APIRouter(prefix="/api", tags=["search"])
@@ -565,7 +554,7 @@ def search_router(studio: Studio) -> APIRouter:
     @routes.post("/illustrate")
     def illustrate(request: schemas.IllustrateRequest, visit: Visit) -> Board:
         """Choose a picture for every step of a text; nothing is saved."""
-        story = read_text(request.text, request.format, request.by, visit).story
+        story = checked_length(read_text(request.text, by=request.by, format=request.format).story)
         options = request.options or BoardOptions()
         return illustrate_story(studio.engine.illustrator(), story, options, progress=visit)
 

@@ -16,10 +16,10 @@ from limner.export import Layout
 from limner.match.illustrate import BoardOptions
 from limner.records import Board, BoardStep, Candidate, Picture, Problem, Segmentation, Step
 from limner.store.catalogue import Only
-from limner.studio.edits import Edit, Options, RelationName, State, Text, TextFormat, step_mapping
+from limner.studio.edits import Edit, Options, RelationName, State, TextFormat, step_mapping
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile, digest
-from limner.studio.step_edits import PictureId, Position, Title
+from limner.studio.step_edits import PictureId, Title
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1000)]
 
@@ -321,13 +321,13 @@ class IllustrateRequest(Record):
     """A text to illustrate.
 
     Attributes:
-        text: the text, 2 MB at most.
+        text: the text.
         format: its format.
         by: what one step is. Default: explicit steps, else paragraphs.
         options: storyboard options.
     """
 
-    text: Annotated[Text, StringConstraints(min_length=1)]
+    text: Annotated[str, StringConstraints(min_length=1)]
     format: TextFormat
     by: Segmentation | None = None
     options: Options | None = None
@@ -338,13 +338,9 @@ class ProjectRequest(IllustrateRequest):
 
     Attributes:
         title: title of the project. Default: that of the text.
-        given: picture of the library that the text itself shows, by index of the step, from 0.
-        notes: lines to show with the project, such as the notes of `POST /api/documents`.
     """
 
     title: Title = ""
-    given: dict[Position, PictureId] = Field(default_factory=dict, max_length=1000)
-    notes: tuple[Annotated[str, StringConstraints(max_length=1000)], ...] = Field(default=(), max_length=1000)
 
 
 class RevisionRequest(Record):
@@ -507,7 +503,7 @@ class StoryHead(Record):
 class Changes(ProjectHead):
     """What an edit changed; applied to the project at revision `since`, it gives the current project.
 
-    It does not include the source lines of later steps, or text outside of steps; the project has them.
+    It does not include the blocks of the text; the project has them.
 
     Attributes:
         schema_version: version of this record.
@@ -569,7 +565,7 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
         board=board,
         steps=tuple(_state(state, step) for step in range(len(board.steps))),
         bans=state.bans,
-        missing=tuple(step.position for step in board.steps if not all(map(is_there, step.pictures))),
+        missing=tuple(step.position for step in board.steps if step.picture and not is_there(step.picture)),
         repeated=() if state.options.allow_repeats else _repeated(board),
         advice=advice or "",
         can_undo=found.cursor > 0,
@@ -635,15 +631,15 @@ def _same(before: tuple[State, Board], old: int | None, now: Project, place: int
     return (
         fixed == now.steps[place]
         and (was is step or was.model_copy(update={"position": place}) == step)
-        and (story is told or story.model_copy(update={"lines": told.lines}) == told)
+        and (story is told or story.model_copy(update={"run": told.run}) == told)
     )
 
 
 def _repeated(board: Board) -> tuple[tuple[int, ...], ...]:
     groups: dict[str, list[int]] = {}
     for step in board.steps:
-        for group in {picture.group or picture.id for picture in step.pictures}:
-            groups.setdefault(group, []).append(step.position)
+        if step.picture is not None:
+            groups.setdefault(step.picture.group or step.picture.id, []).append(step.position)
     return tuple(sorted({tuple(steps) for steps in groups.values() if len(steps) > 1}))
 
 

@@ -1,306 +1,349 @@
-"""Reads Markdown, by way of HTML, and inserts pictures into its source and removes them.
+"""Reads Markdown as people write it, by way of HTML.
 
-markdown-it-py parses it with the dialects of `limner.text.dialects`. The rendered HTML is read like any
-other, so that raw HTML inside needs no second reader.
-
-An inserted picture is a paragraph of its own after its step, inside the step's list or quotation; no other
-character changes. It is recognised by being alone on its line, and by the form of its path.
+Front matter, then CommonMark with tables, footnotes, containers and admonitions by markdown-it-py. What else
+GitHub, Obsidian, Hugo, Jekyll and Notion add is one table of patterns, whose matches become CommonMark or
+furniture before the parser sees them. No replacement changes the number of lines.
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cache
+from html import escape
+from itertools import pairwise
 
+import yaml
+from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.container import container_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
-from limner.errors import counted
-from limner.text.dialects import TAB, parsed, parser, without_front
-from limner.text.document import CREDITS, LINES, Document, LeftOut
-from limner.text.html_blocks import blocks_of, parse_tree
+from limner.errors import DataError, counted
+from limner.records import Block
+from limner.text.blocks import CREDITS, Document, Find, LeftOut
+from limner.text.edit import without_inserted
+from limner.text.lines import blocks_of_lines
+from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
+from limner.text.words import role_of
 
+_MAX_NESTING, _MAX_LINES = 60, 80_000
+_MOST = {"*_~": 100_000, "[": 20_000}
+"""Number of signs in one paragraph up to which the parser is quick."""
+_FRONT = re.compile(r"\A(---|\+\+\+)[ \t]*\n(.*?)^(?:\1|\.\.\.)[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_LONGEST_FRONT = 50_000
+_ALIAS = re.compile(r"[\[{,:-][ \t]*\*\w")
 _OTHER_NAMES = {"authors": "author", "licence": "license", "lang": "language", "dir": "direction"}
+_BOXES = (
+    "note|tip|hint|info|important|success|warning|caution|danger|error|seealso|attention|notice|callout|alert"
+    "|admonition|example|quote|question|todo|abstract|summary|bug|failure"
+)
+_BOX = re.compile(rf"[ \t]*\{{?\.?(?:callout-)?({_BOXES})\b(.*)", re.IGNORECASE)
+_CALLOUT = re.compile(r"\[!([\w -]+)\][+-]?[ \t]*(.*)")
+_BOLD = re.compile(r"(\*\*|__)(?!\s)(?:(?!\1).)+\1:?")
+_IMAGE = re.compile(r"!\[[^\[\]\n]*\]\([^\n]*\)")
+_EMPHASIS = re.compile(r"([*_])(?![*_\s])[^\n]+\1")
+_LONGEST_HEADING = 80
 
 
-def read_markdown(text: str, where: str, base: Path | None) -> Document:
-    """Read a Markdown text.
+def read_markdown(text: str, where: str, find: Find) -> Document:
+    r"""Read a Markdown text.
 
     Args:
         text: the decoded file.
         where: its name, for messages.
-        base: folder that relative picture paths start from, or None.
-
+        find: finds the files of pictures.
+    Returns:
+        The document; its blocks know their source lines, except what stands in front matter.
     Raises:
-        DataError: the front matter is not YAML or TOML; or see `limner.text.dialects.parsed`.
+        DataError: it is nested too deeply, or has more lines, emphasis or brackets than a readable text.
+
+    Example:
+        >>> document = read_markdown("# Tea\n\n1. Boil *water*.", "tea.md", finder(None))
+        >>> [(block.kind, block.text, block.lines) for block in document.blocks]
+        [('heading', 'Tea', (0, 1)), ('item', 'Boil water.', (2, 3))]
     """
     document = Document()
-    document.markdown, inserted = without_inserted(text, where)
+    document.markdown, inserted = without_inserted(text)
     if inserted:
         document.notes.append(
             f"{counted(inserted, 'picture')} inserted by an earlier export left out; they are chosen again"
         )
-    body, front = without_front(document.markdown, where)
-    _take(front.stated, document)
-    document.notes += [front.note] if front.note else []
-    _, rendered, code = parsed(body, where)
-    document.left_out += [LeftOut("code of the page", words) for words in code]
-    if rendered.strip():
-        document.blocks = blocks_of(parse_tree(f"<div>{rendered}</div>", where), base, document.left_out)
+    body = re.sub(r"\r\n?", "\n", document.markdown.removeprefix("\ufeff")).replace("\0", "\ufffd")
+    fields: dict[object, object] = {}
+    if (front := _FRONT.match(body)) and (stated := _stated(front[1], front[2], document.notes)) is not None:
+        fields, body = stated, "\n" * front[0].count("\n") + body[front.end() :]
+    html = _html(_common(body, document.left_out), where)
+    if html.strip():
+        document.blocks = blocks_of(parse_tree(f"<div>{html}</div>", where), find, document.left_out)
+    _take(fields, document)
     return document
 
 
-def _take(stated: dict[object, object], document: Document) -> None:
-    """Copy the metadata of front matter into the document."""
-    for key, value in stated.items():
-        lower, words = str(key).lower(), _stated(value)
-        name = _OTHER_NAMES.get(lower, lower)
-        if name in CREDITS and words and not getattr(document, name):
-            setattr(document, name, words)
+def _stated(mark: str, text: str, notes: list[str]) -> dict[object, object] | None:
+    """Fields of front matter; None if it is none, but text between two rules."""
+    data: object
+    try:
+        # An alias can stand for millions of texts.
+        if len(text) > _LONGEST_FRONT or _ALIAS.search(text):
+            raise ValueError
+        # BaseLoader: every value remains text (`no` is not False), and no object is created.
+        data = tomllib.loads(text) if mark == "+++" else yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506
+    except (yaml.YAMLError, ValueError, RecursionError):
+        data = dict(re.findall(r"^([A-Za-z][\w-]*)[ \t]*[:=][ \t]*(.*\S)", text, re.MULTILINE)) or None
+        notes += ["front matter is not YAML or TOML: read line by line"] if data else []
+    if not text.strip():
+        return {}
+    return dict(data) if isinstance(data, dict) else None
+
+
+def _take(fields: dict[object, object], document: Document) -> None:
+    """Add metadata, and the ingredients and directions that front matter states."""
+    sections: dict[str, list[Block]] = {"supplies": [], "method": []}
+    for key, value in fields.items():
+        lower, lines = str(key).lower(), list(_strings(value))
+        name, role = _OTHER_NAMES.get(lower, lower), role_of(lower.replace("_", " ").replace("-", " "))
+        listed = isinstance(value, list) or len("".join(lines).splitlines()) > 1
+        if lower in ("image", "images", "cover", "thumbnail", "featured_image", "featuredimage"):
+            document.left_out.append(LeftOut("page furniture", "", tuple(lines)))
+        elif name in CREDITS and lines and not getattr(document, name):
+            setattr(document, name, ", ".join(lines))
         elif name == "direction" and value in ("rtl", "ltr"):
-            document.direction = value
+            document.direction = "rtl" if value == "rtl" else "ltr"
+        elif role in sections and listed:
+            sections[role].append(
+                Block(kind="heading", text=str(key).replace("_", " ").capitalize(), level=2)
+            )
+            for number, line in enumerate(lines, 1):
+                inner = blocks_of_lines(line) if "\n" in line.strip() else [Block(text=line)]
+                item = {"kind": "item", "depth": 1, "number": number if role == "method" else None}
+                plain = len(inner) > 1 or inner[0].kind != "paragraph"
+                sections[role] += inner if plain else [inner[0].model_copy(update=item)]
         else:
-            document.left_out.append(LeftOut(f"front matter {str(key)[:40]!r}", words))
+            document.left_out.append(LeftOut("page furniture", ", ".join(lines)))
+    document.blocks += sections["supplies"] + sections["method"]
 
 
-def _stated(value: object) -> str:
-    if isinstance(value, str):
-        return value.strip()
-    if isinstance(value, list):
-        return ", ".join(item.strip() for item in value if isinstance(item, str))
-    return ""
+def _strings(value: object) -> Iterator[str]:
+    """All texts of a field of front matter; an object is one text."""
+    if isinstance(value, dict):
+        yield " ".join(text for each in value.values() for text in _strings(each))
+    elif isinstance(value, list):
+        yield from (text for each in value for text in _strings(each))
+    elif str(value).strip():
+        yield str(value).strip()
 
 
-FOLDER = "_pictures"
-"""Ending of the name of an export's picture folder."""
-NAME = re.compile(r"\d{2,}-[A-Za-z0-9-]+-[0-9a-f]{8}\.\w{1,8}")
-"""File name of a picture in an export: number of its step, name of its file, and beginning of its SHA-256."""
-
-Lines = tuple[int, int]
-_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-_BLANK = re.compile(r"[ \t>]*[\r\n]*")
-_PICTURE = re.compile(rf"[ \t>]*!\[(?:[^\[\]\\]|\\.)*+\]\([^\s()]*{FOLDER}/{NAME.pattern}\)\s*")
-_CAPTION = re.compile(r"[ \t>]*\*[^\s*](?:.*\S)?\*\s*")
-_NUMBERS = re.compile(rf' {LINES}="[^"]*"')
-_ITEM = re.compile(r" *(?:[-+*]|\d{1,9}[.)])( *)(.*)")
+def _wiki_picture(found: re.Match[str]) -> str:
+    """``![[a.jpg|At sea|300]]`` as a picture; the number is its width."""
+    parts = [part.strip() for part in (found[2] or "").split("|")]
+    alt = " ".join(part for part in parts if not re.fullmatch(r"\d+(?:x\d+)?", part))
+    return f"![{alt}](<{found[1].strip()}>)"
 
 
-@dataclass(frozen=True)
-class _Container:
-    """An item of a list, a quotation or a tab.
-
-    Attributes:
-        start, end: its lines, without empty ones at its end.
-        width: number of characters before the text of an item; 0 for a quotation.
-        prefix: beginning of each line in it.
-    """
-
-    start: int
-    end: int
-    width: int
-    prefix: str
+def _figure(found: re.Match[str]) -> str:
+    """``{{< figure src="a.jpg" caption="At sea" >}}`` as a picture with its caption."""
+    stated = {name: a or b for name, a, b in re.findall(r"(\w+)=(?:\"([^\"]*)\"|([^\s\"]+))", found[0])}
+    source = next((stated[name] for name in ("src", "url", "image_path", "image") if name in stated), "")
+    caption = escape(stated.get("caption") or stated.get("title") or "")
+    image = f'<img src="{escape(source)}" alt="{escape(stated.get("alt", ""))}">'
+    return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
 
 
-@dataclass
-class Layout:
-    """Places in a source at which a paragraph can be inserted.
+_PROPERTY = (
+    "(?:created|date|last edited|tags?|status|updated|published|priority|type|category|url|owner|assign)"
+)
+_PICTURE_NAME = r"[^\[\]|\n]+\.(?i:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)"
+_FURNITURE = None
+_DIALECTS: tuple[tuple[str, str | Callable[[re.Match[str]], str] | None], ...] = (
+    # Notion: properties below the title; the name of a picture without one
+    (rf"(?im)(?<=\n\n)^{_PROPERTY}[\w ]*: .*$(?:\n[A-Z][\w ]{{0,30}}: .*$)*(?=\n\n)", _FURNITURE),
+    (r"(?<=!\[)Untitled(?: \d+)?(?=\]\()", ""),
+    # Obsidian: comments, pictures and their widths, embedded notes, links, highlights, tags, names of blocks
+    (r"%%(?:(?!%%)[^\0]){1,5000}%%", _FURNITURE),
+    (rf"!\[\[({_PICTURE_NAME})(?:\|([^\[\]\n]*))?\]\]", _wiki_picture),
+    (r"!\[\[[^\[\]\n]+\]\]", _FURNITURE),
+    (r"(?im)^[ \t]*\[\[?_?toc_?\]\]?[ \t]*$|^[*-] toc\n\{:toc\}", _FURNITURE),
+    (r"\[\[(?:[^\[\]|\n]+\|)?([^\[\]|\n]+)\]\](?![(\[])", r"\1"),
+    (r"(?<=\|)\d+(?:x\d+)?(?=\]\([^)\n])", ""),
+    (r"(?<![\w=])==(?=[^\s=])([^=\n]*[^\s=])==(?![\w=])", r"\1"),
+    (r"(?m)^[ \t]*(?:#[^\W\d_][\w/-]*[ \t]*)+$", _FURNITURE),
+    (r"(?m)[ \t]\^[\w-]+[ \t]*$", ""),
+    # Hugo and Jekyll: figures, boxes, everything else
+    (r"\{\{[<%]\s*(?:figure|img|image)\b[^{}]*\bsrc=[^{}]*\}\}", _figure),
+    (r"\{%\s*include\s[^{}]*\b(?:src|url|image_path|image)=[^{}]*%\}", _figure),
+    (
+        rf"(?ms)^[ \t]*\{{\{{[<%]\s*({_BOXES})\b[^{{}}]*\}}\}}[ \t]*$((?:(?!\{{\{{[<%]).)*)"
+        r"^[ \t]*\{\{[<%]\s*/\s*\1\b[^{}]*\}\}[ \t]*$",
+        r"::: \1\2:::",
+    ),
+    (r"(?s)\{%-?\s*comment\b[^%]*%\}(?:(?!\{%).)*\{%-?\s*endcomment\b[^%]*%\}", _FURNITURE),
+    (r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\{[^{}\n]*\}\}", _FURNITURE),
+    # kramdown and pandoc: attributes
+    (r"\{:[^{}\n]*\}|(?<=\))\{[^{}\n]*\}|(?m:(?<=\S)[ \t]+\{[#.:][^{}\n]*\}[ \t]*$)", ""),
+    # tasks of GitHub
+    (r"(?m)^([ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+(?=\S)", r"\1☐ "),
+    (r"(?m)^([ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+)\[[xX]\][ \t]+(?=\S)", r"\1☑ "),
+)
+"""What other dialects add to CommonMark, and what becomes of it: a replacement, or furniture of the page."""
+_CODE = re.compile(
+    r"^[ \t>]*(?:(?:[-+*]|\d{1,9}[.)])[ \t]+)*(`{3,}|~{3,})(?:.*?^[ \t>]*\1[`~]*[ \t]*$|.*\Z)"
+    r"|(`+)(?!`)[^\n]{1,1000}?(?<!`)\2(?!`)|\\[!-/:-@\[-`{-~]",
+    re.MULTILINE | re.DOTALL,
+)
 
-    Attributes:
-        lines: lines of the source, with their ends.
-        containers: ordered by their beginning, outer before inner.
-        last: blocks (paragraph, table, heading, code or HTML) by the line after them.
-    """
 
-    lines: list[str]
-    containers: list[_Container] = field(default_factory=list)
-    last: dict[int, Token] = field(default_factory=dict)
-
-    @property
-    def newline(self) -> str:
-        """Line end of the source."""
-        ends = (line[len(line.rstrip("\r\n")) :] for line in self.lines)
-        return next(filter(None, ends), "\n")
-
-    def trimmed(self, start: int, end: int) -> int:
-        """The line after the last non-empty one of a range."""
-        end = min(end, len(self.lines))
-        while end > start + 1 and _BLANK.fullmatch(self.lines[end - 1]):
-            end -= 1
-        return end
-
-    def around(self, start: int, end: int) -> _Container | None:
-        """The innermost container around a line inserted after a range of lines."""
-        found = None
-        for one in self.containers:
-            if one.start < end <= one.end:
-                if one.start > start and one.end == end:  # it begins and ends inside the range
-                    break
-                found = one
-        return found
-
-    def prefix(self, start: int, end: int) -> str:
-        """Prefix of an inserted line."""
-        found = self.around(start, end)
-        return "" if found is None else found.prefix
+_HELD = re.compile("\0(\\d+)\0")
 
 
-def without_inserted(source: str, where: str) -> tuple[str, int]:
-    """Remove the pictures that an earlier export inserted into a source.
+def _common(body: str, left_out: list[LeftOut]) -> str:
+    """A text without what CommonMark does not know, outside code, with as many lines as before."""
+    held: list[str] = []
 
-    Args:
-        source: Markdown, with any line ends.
-        where: its name, for messages.
-    Returns:
-        The source, and the number of removed pictures.
+    def hold(found: re.Match[str]) -> str:
+        held.append(found[0])
+        return f"\0{len(held) - 1}\0"
+
+    def restore(found: re.Match[str]) -> str:
+        return held[int(found[1])]
+
+    def leave_out(found: re.Match[str]) -> str:
+        left_out.append(LeftOut("page furniture", _HELD.sub(restore, found[0]).strip()))
+        return "\n" * found[0].count("\n")
+
+    body = re.sub(r"(?m)^\{%-?\s*(?:end)?highlight\b\s*(\w*).*$", r"```\1", body)
+    body = _CODE.sub(hold, body)
+    for pattern, becomes in _DIALECTS:
+        body = re.sub(pattern, leave_out if becomes is _FURNITURE else becomes, body)
+    return _HELD.sub(restore, body)
+
+
+def _html(body: str, where: str) -> str:
+    """HTML of a text whose elements state their source lines.
+
     Raises:
-        DataError: see `limner.text.dialects.parsed` and `limner.text.dialects.front_matter`.
+        DataError: the parser would take very long, or leave out what is nested too deeply.
     """
-    lines = _LINE.findall(source) if FOLDER in source else []
-    if not any(map(_PICTURE.fullmatch, lines)):
-        return source, 0
-    tokens, _, _ = parsed(without_front(source, where)[0], where)
-    paragraphs = {
-        token.map[0]: token.map[1] for token in tokens if token.type == "paragraph_open" and token.map
-    }
-    kept: list[str] = []
-    place = count = 0
-    while place < len(lines):
-        end = paragraphs.get(place, 0)
-        more = lines[place + 1 : end]
-        if not (
-            end and _PICTURE.fullmatch(lines[place]) and len(more) < 2 and all(map(_CAPTION.fullmatch, more))
-        ):
-            kept.append(lines[place])
-            place += 1
-            continue
-        count += 1
-        at_end = end == len(lines) and not lines[-1].endswith(("\r", "\n"))
-        if kept and _BLANK.fullmatch(kept[-1]):
-            kept.pop()
-        elif end < len(lines) and _BLANK.fullmatch(lines[end]):
-            end += 1
-        if kept and at_end:
-            kept[-1] = kept[-1].rstrip("\r\n")
-        place = end
-    return "".join(kept), count
+    parts = body.split("\n\n")
+    signs = max(sum(map(part.count, each)) / most for part in parts for each, most in _MOST.items())
+    if body.count("\n") > _MAX_LINES or signs > 1 or sum(map(body.count, "*_~[")) > 5 * _MOST["*_~"]:
+        raise DataError(
+            f"{where}: has more lines, emphasis or brackets than a readable text; read it as plain text"
+        )
+    made, env = _parser(), dict[str, object]()
+    tokens = made.parse(body, env)
+    if any(token.level >= _MAX_NESTING - 2 for token in tokens):
+        raise DataError(f"{where}: nested deeper than {_MAX_NESTING // 2} lists or quotes; flatten it")
+    urls = sum(
+        len(str(value)) for token in tokens for one in token.children or () for value in one.attrs.values()
+    )
+    if urls > len(body) + 2_000_000:  # a link that is defined once is repeated where it is used
+        raise DataError(f"{where}: repeats the addresses of its links too often; read it as plain text")
+    html: str = made.renderer.render(tokens, made.options, env)
+    return html
 
 
-def with_inserted(source: str, pictures: Iterable[tuple[Lines, str]], where: str) -> str:
-    """Insert pictures after the steps of a source.
-
-    Args:
-        source: Markdown, with any line ends.
-        pictures: lines of a step, see `limner.records.Step`, with the paragraph to insert after it.
-        where: name of the text, for messages.
-    Returns:
-        The new source. If the insertions are removed, inserting them again gives the same result.
-    Raises:
-        DataError: see `without_inserted`.
-    """
-    plan = layout_of(source, where)
-    lines = plan.lines
-    newline = plan.newline
-    added: dict[int, list[str]] = {}
-    for (start, stop), paragraph in pictures:
-        end = plan.trimmed(start, stop)
-        block, goes_on = plan.last.get(end), _goes_on(lines[end : end + 1])
-        is_words = block is None or block.type in ("paragraph_open", "table_open")
-        # What ends a text need not end a picture outside the list; a following list item ends one inside it.
-        own = plan.around(start, end)
-        is_ended = own is not None and bool(own.width) and own.end == end
-        prefix = plan.prefix(end - 1 if is_words and goes_on and not is_ended else start, end)
-        blank = prefix.rstrip() + newline
-        words = [f"{prefix}{line}{newline}" for line in paragraph.split("\n")]
-        if block is not None and _is_open(block, lines[end - 1]):  # text after it would become part of it
-            end = start
-            first = start == 0 or _BLANK.fullmatch(lines[start - 1])
-            placed = [*words, blank] if first else [blank, *words]
-        else:
-            placed = [blank, *words] if is_words or not goes_on else [*words, blank]
-            if block is not None and block.type == "table_open" and goes_on:
-                placed = [blank, *words, blank] if end not in added else [*words, blank]
-        added.setdefault(end, []).extend(placed)
-    if (last := added.get(len(lines))) and not lines[-1].endswith(("\r", "\n")):
-        lines[-1] += newline
-        last[-1] = last[-1].removesuffix(newline)
-    made = []
-    for place in range(len(lines) + 1):
-        made += [*added.get(place, ()), *lines[place : place + 1]]
-    return "".join(made)
-
-
-def layout_of(source: str, where: str) -> Layout:
-    """Find the places in a source at which a paragraph can be inserted.
-
-    Args:
-        source: Markdown, with any line ends.
-        where: its name, for messages.
-    Raises:
-        DataError: see `without_inserted`.
-    """
-    body, _ = without_front(source, where)
-    tokens, _, _ = parsed(body, where)
-    made = Layout(_LINE.findall(source))
-    bare = [line.expandtabs(4) for line in body.split("\n")]
-    around: list[_Container] = []
-    for token in tokens:
-        if token.type in ("list_item_close", "blockquote_close", f"{TAB}_close"):
-            around.pop()
-        if token.map is None or token.nesting < 0:
-            continue
-        start, end = token.map[0], made.trimmed(*token.map)
-        if token.type in ("list_item_open", "blockquote_open"):
-            around.append(_container(bare[start], start, end, around, quoted=token.type == "blockquote_open"))
-            made.containers.append(around[-1])
-        elif token.type == f"{TAB}_open":
-            outer = around[-1].prefix if around else ""
-            around.append(_Container(start, end, 4, f"{outer}    "))
-            made.containers.append(around[-1])
-        elif token.type in (
-            "paragraph_open",
-            "heading_open",
-            "table_open",
-            "fence",
-            "code_block",
-            "html_block",
-            "formula",
-        ):
-            made.last[end] = token
+@cache
+def _parser() -> MarkdownIt:
+    made = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+    # No link is followed, and a picture's address must stay exactly as written.
+    made.validateLink = lambda url: True  # type: ignore[method-assign]
+    made.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    made.use(footnote_plugin, inline=False, move_to_end=False)
+    made.use(container_plugin, "box", validate=lambda info, _: bool(info.strip(": \t")))
+    made.use(admon_plugin)
+    made.core.ruler.after("block", "dialects", _prepare)
+    made.core.ruler.push("footnotes", _mark_footnotes)
     return made
 
 
-def _container(line: str, start: int, end: int, around: Sequence[_Container], *, quoted: bool) -> _Container:
-    """Build an item or quotation from its first line and its surroundings."""
-    for one in around:
-        mark = re.match(r" {0,3}> ?", line) if not one.width else None
-        if mark is not None:
-            line = line[mark.end() :]
-        elif one.start == start:
-            line = line[one.width :]
-        else:
-            line = line[min(one.width, len(line) - len(line.lstrip(" "))) :]
-    outer = around[-1].prefix if around else ""
-    found = None if quoted else _ITEM.match(line)
-    if found is None:
-        return _Container(start, end, 0, f"{outer}> ")
-    width = found.start(1) + (len(found[1]) if found[2] and len(found[1]) <= 4 else 1)
-    return _Container(start, end, width, outer + " " * width)
+def _mark_footnotes(state: StateCore) -> None:
+    for token in state.tokens:
+        for inner in token.children or ():
+            if inner.type == "footnote_ref":
+                inner.type, inner.content = "html_inline", f"<sup>[{escape(inner.meta['label'])}]</sup>"
 
 
-def _is_open(block: Token, last: str) -> bool:
-    """Whether a block of code or an HTML comment continues after its last line, because it has no end."""
-    if block.type == "fence":
-        one_line = block.map is not None and block.map[1] - block.map[0] == 1
-        return one_line or not last.strip(" \t>\r\n").startswith(block.markup)
-    if block.type != "html_block":
-        return False
-    comment = block.content.rfind("<!--") > block.content.rfind("-->")
-    return comment or parser().parse(f"{block.content}\n\nx")[-1].type == "html_block"
+def _prepare(state: StateCore) -> None:
+    """Give elements their lines, mark asides, and divide paragraphs at lines that are more than lines."""
+    made: list[Token] = []
+    lines, skip = state.src.split("\n"), 0
+    for token, inline in pairwise([*state.tokens, Token("", "", 0)]):
+        skip -= 1
+        if skip >= 0:  # in a paragraph that was divided
+            continue
+        if token.map is not None and token.nesting >= 0:
+            token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
+        if token.type == "paragraph_open":  # shown in lists without empty lines, too
+            made += _paragraphs(token, inline, made[-1] if made else token)
+            skip = 2
+            continue
+        made.append(token)
+        if token.type == "html_block":
+            token.content = f'<meta {LINES}="{token.attrGet(LINES)}">' + _ASIDE.sub(_aside, token.content)
+        elif token.type.startswith("footnote_reference"):
+            token.content = f'<div {ASIDE}="">' if token.nesting > 0 else "</div>\n"
+            token.type, token.nesting = "html_block", 0
+        elif token.type == "admonition_open":
+            token.attrSet(ASIDE, "")
+        elif token.type == "container_box_open" and token.map:
+            box = _BOX.match(token.info)
+            rest = box[2] if box else re.sub(r"^[ \t]*\{?[.\w-]*\}?", "", token.info)
+            stated = re.search(r"\btitle=\"([^\"]*)\"", rest)
+            title = stated[1] if stated else "" if "=" in rest else rest.strip(" \t[]{}\"'")
+            if box and any(":::" in line for line in lines[token.map[1] : token.map[1] + 1]):
+                token.attrSet(ASIDE, "")
+                title = title or box[1].capitalize()
+            made += _paragraph(f"**{title}**" if box else title, token.map[0], 1) if title else []
+    state.tokens = made
 
 
-def _goes_on(following: Sequence[str]) -> bool:
-    """Whether a paragraph that ends just before a line would continue in it."""
-    line = "".join(following).strip(" \t>\r\n")
-    joined, apart = (_NUMBERS.sub("", parser().render(f"x{gap}{line}")) for gap in ("\n", "\n\n"))
-    # a line of template markup continues a paragraph, although it renders as nothing
-    lines = next((token.map for token in parser().parse(f"x\n{line}") if token.map), None)
-    return bool(line) and (joined != apart or lines == [0, 2])
+def _aside(found: re.Match[str]) -> str:
+    """A box of Notion, which is a part of the text, not the margin of a page."""
+    return "</div" if found[1] else f'<div {ASIDE}=""'
+
+
+def _paragraph(content: str, line: int, count: int) -> list[Token]:
+    start = Token("paragraph_open", "p", 1, attrs={LINES: f"{line}-{line + count}"})
+    return [start, Token("inline", "", 0, content=content, children=[]), Token("paragraph_close", "p", -1)]
+
+
+def _paragraphs(token: Token, inline: Token, around: Token) -> Iterator[Token]:
+    """A paragraph, divided at pictures on lines of their own, and at headings on some of its lines."""
+    content = inline.content
+    if around.type == "blockquote_open" and (found := _CALLOUT.match(content)):
+        around.attrSet(ASIDE, "")
+        title = (found[2] or found[1].capitalize()).strip().rstrip(":")
+        content = f"**{title}:**{content[found.end() :]}"
+    elif "label" in around.meta:
+        label = re.sub(r"([^\w\s])", r"\\\1", around.meta["label"])
+        content = f"\\[{label}\\] {content}"
+    start, lines = token.map[0] if token.map else 0, content.split("\n")
+    bare = [re.sub(r"(?:\\| {2,})$", "", line).strip() for line in lines]
+    heads, shown = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
+    is_headed = any(heads) and not all(heads) and ASIDE not in around.attrs
+    cuts, width = [0], max(map(len, bare))
+    for place, (before, line) in enumerate(pairwise(bare), 1):
+        captioned = shown[place - 1] and _EMPHASIS.fullmatch(line)
+        wraps = not (heads[place - 1] or heads[place]) and _wraps(before, line, width)
+        if (shown[place] != shown[place - 1] and not captioned) or (is_headed and not wraps):
+            cuts.append(place)
+    for begin, end in pairwise([*cuts, len(lines)]):
+        yield from _paragraph("\n".join([*lines[begin : end - 1], bare[end - 1]]), start + begin, end - begin)
+
+
+_ASIDE = re.compile(r"<(/?)aside\b")
+
+
+def _is_head(line: str) -> bool:
+    """Whether a line of a paragraph is a heading: wholly bold, or a role word."""
+    words = re.sub(r"[*_]{2}", "", line)
+    bold = _BOLD.fullmatch(line) and len(words) <= _LONGEST_HEADING and not re.search(r"[.!…;,。！]$", words)
+    return bool(bold) or role_of(words) is not None
+
+
+def _wraps(line: str, after: str, width: int) -> bool:
+    """Whether a line goes on in the next only because there was no more space."""
+    is_full = len(line) + 1 + len((after.split() or [""])[0]) > width
+    return is_full and re.search(r"[.!?…:;。！？]$", line) is None

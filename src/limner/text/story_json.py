@@ -1,51 +1,33 @@
 """Reads stories as JSON: limner's own form, a storyboard that contains a story, and a simple form.
 
 The simple form is ``{"title": ..., "steps": ["words", {"text": ..., "title": ..., "image": ...}]}`` or just
-the list; one lenient reader serves all three. Unknown keys are reported as left out, not refused.
+the list; one lenient reader serves all three. Unknown keys are reported, not refused.
 """
 
-from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import from_json
 
 from limner.errors import DataError, counted
-from limner.files import first_fault
-from limner.records import Between, Part, PictureRef, Segmentation, Step
-from limner.text.document import CREDITS, Direction, Document, LeftOut, check_count, resolve_picture
+from limner.files import first_fault, shown
+from limner.records import Block, PictureRef, Segmentation, Step, Story, blocks_of_steps
+from limner.text.blocks import CREDITS, Direction, Document, Find, check_count
 
-AnyPart = TypeVar("AnyPart", bound=Part)
-_KNOWN = frozenset(
-    {
-        *CREDITS,
-        "id",
-        "story_id",
-        "by",
-        "direction",
-        "split",
-        "source",
-        "steps",
-        "pages",
-        "between",
-        "markdown",
-    }
-)
-# Only the steps count: the source text and its line numbers may no longer match them.
-_STEP_KEYS = frozenset({"text", "title", "image", "images", "pictures", "alt", "sha256", "parts", "lines"})
+_KNOWN = {*CREDITS, "id", "story_id", "by", "direction", "split", "source", "steps", "pages", "blocks"}
+_STEP_KEYS = {"text", "title", "image", "images", "pictures", "alt", "sha256", "run"}
+_BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
 
 
-def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[str, str]]:
+def read_json(text: str, where: str, find: Find) -> tuple[Document, dict[str, str]]:
     """A JSON story as a document of declared steps.
 
     Args:
         text: the decoded file.
         where: its name, for messages.
-        base: folder that relative picture paths start from, or None.
-
+        find: see `limner.text.picture_files.finder`.
     Returns:
         The document, and what only a story file states: any of `id`, `by`, `split`, `source`.
-
     Raises:
         DataError: it is not JSON, or not a story.
     """
@@ -53,28 +35,35 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
         data = from_json(text)  # unlike json's parser, refuses lone surrogates, which a story cannot contain
     except ValueError as error:
         raise DataError(f"{where}: not JSON ({str(error)[:120]}); expected a story; correct it") from None
-    notes: list[str] = []
+    document = Document()
     if isinstance(data, dict) and isinstance(data.get("story"), dict):
-        notes.append(_storyboard_note(data))
+        document.notes.append(_storyboard_note(data))
         data = data["story"]  # its text, to be illustrated again
     if isinstance(data, list):
         data = {"steps": data}
-    steps = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
-    if not isinstance(steps, list) or not steps:
+    items = (data.get("steps") or data.get("pages")) if isinstance(data, dict) else None
+    if not isinstance(items, list) or not items:
         raise DataError(
             f'{where}: JSON without steps; expected {{"title": ..., "steps": ["...", ...]}}; add them'
         )
-    check_count(len(steps), where)
-    document = Document(notes=notes)
+    check_count(len(items), where)
     for name in CREDITS:
         setattr(document, name, _string(data, name, where))
     direction = _choice(data, "direction", get_args(Direction), where)
     document.direction = "rtl" if direction == "rtl" else "ltr" if direction else None
-    document.left_out += _unknown(data, _KNOWN)
-    document.steps = tuple(
-        _step(item, f"{where}: step {n}", base, document) for n, item in enumerate(steps, 1)
-    )
-    document.between = _parts(data, "between", Between, where)
+    document.declared, blocks = _with_blocks(data, items, where)
+    document.blocks = [
+        block.model_copy(
+            update={"lines": None, "pictures": tuple(_looked_up(picture, find) for picture in block.pictures)}
+        )
+        for block in blocks
+    ]
+    # the source text may no longer match the steps
+    unknown = data.keys() - _KNOWN - {"markdown"}
+    unknown |= {key for item in items if isinstance(item, dict) for key in item.keys() - _STEP_KEYS}
+    if unknown:
+        named = ", ".join(map(repr, map(shown, sorted(unknown)[:5])))
+        document.notes.append(f"left out: {counted(len(unknown), 'unknown key')} ({named})")
     stated = {
         "id": _string(data, "id", where) or _string(data, "story_id", where),
         "by": _choice(data, "by", get_args(Segmentation), where),
@@ -87,8 +76,8 @@ def read_json(text: str, where: str, base: Path | None) -> tuple[Document, dict[
 def _storyboard_note(data: dict[str, Any]) -> str:
     """Note on what is ignored in a storyboard whose text is read."""
     steps = data.get("steps")
-    found = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
-    pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in found)
+    items = [step for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
+    pins = sum(step.get("origin") == "pinned" or step.get("blank") == "asked for" for step in items)
     chosen = f" and its {counted(pins, 'pin')}" if pins else ""
     return (
         f"a storyboard: its text is illustrated again; its pictures{chosen} are kept only if --keep names the"
@@ -96,7 +85,21 @@ def _storyboard_note(data: dict[str, Any]) -> str:
     )
 
 
-def _step(item: object, where: str, base: Path | None, document: Document) -> Step:
+def _with_blocks(
+    data: dict[str, Any], items: list[object], where: str
+) -> tuple[tuple[Step, ...], tuple[Block, ...]]:
+    """Steps with their runs, and the blocks that limner's own form states, or those of the steps."""
+    steps = [_step(item, f"{where}: step {number}") for number, item in enumerate(items, 1)]
+    if not data.get("blocks"):
+        return blocks_of_steps(steps)
+    try:
+        blocks = _BLOCKS.validate_python(data["blocks"])
+        return Story(id="story", steps=tuple(steps), blocks=blocks).steps, blocks
+    except ValidationError as error:
+        raise DataError(f"{where}: blocks {first_fault(error)}; correct or remove them") from None
+
+
+def _step(item: object, where: str) -> Step:
     if isinstance(item, str):
         item = {"text": item}
     if not isinstance(item, dict):
@@ -106,54 +109,37 @@ def _step(item: object, where: str, base: Path | None, document: Document) -> St
     words, title = _string(item, "text", where).strip(), _string(item, "title", where).strip()
     if not words and not title:
         raise DataError(f"{where}: has no words; expected text; add some or remove the step")
-    document.left_out += _unknown(item, _STEP_KEYS, " of a step")
-    found = _pictures(item, where, base, document)
-    parts = _parts(item, "parts", Part, where)
-    return Step(text=words or title, title=title if words else "", pictures=found, parts=parts)
-
-
-def _parts(data: dict[str, Any], key: str, kind: type[AnyPart], where: str) -> tuple[AnyPart, ...]:
-    """Parts of a text as limner writes them."""
     try:
-        return TypeAdapter(tuple[kind, ...]).validate_python(data.get(key) or ())  # type: ignore[valid-type]
+        step = {"text": words or title, "title": title if words else "", "run": item.get("run", (0, 0))}
+        return Step.model_validate({**step, "pictures": _pictures(item, where)})
     except ValidationError as error:
-        raise DataError(f"{where}: {key} {first_fault(error)}; correct or remove it") from None
+        raise DataError(f"{where}: {first_fault(error)}; correct it") from None
 
 
-def _unknown(data: dict[str, Any], known: frozenset[str], of: str = "") -> list[LeftOut]:
-    return [LeftOut(f"unknown key {key[:40]!r}{of}") for key in sorted(data.keys() - known)]
-
-
-def _pictures(
-    item: dict[str, Any], where: str, base: Path | None, document: Document
-) -> tuple[PictureRef, ...]:
+def _pictures(item: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Pictures of a step, as written."""
     given: list[Any] = []
     for key in ("image", "images", "pictures"):
         value = item.get(key)
         given += value if isinstance(value, list) else [] if value is None else [value]
-    found = []
-    for picture in given:
-        if isinstance(picture, str):
-            alt, sha256 = _string(item, "alt", where), _string(item, "sha256", where) or None
-            target = picture
-        elif isinstance(picture, dict) and isinstance(picture.get("target"), str):
-            try:
-                reference = PictureRef.model_validate(picture)
-            except ValidationError as error:
-                raise DataError(f"{where}: picture {first_fault(error)}; correct it") from None
-            alt, sha256, target = reference.alt, reference.sha256, reference.target
-            if reference.path and (kept := resolve_picture(reference.path, Path("/"))).path:
-                found.append(reference.model_copy(update={"path": kept.path}))
-                continue
-        else:
+    more = {"alt": _string(item, "alt", where), "sha256": _string(item, "sha256", where) or None}
+    pictures = [{"target": picture, **more} if isinstance(picture, str) else picture for picture in given]
+    for picture in pictures:
+        if not isinstance(picture, dict) or not isinstance(picture.get("target"), str):
             raise DataError(
                 f"{where}: picture {str(picture)[:60]!r} is not a path; expected a path or URL; correct it"
             )
-        if target.startswith("data:"):
-            document.left_out.append(LeftOut("picture inside the file (data: URI)", alt))
-        elif target.strip():
-            found.append(resolve_picture(target, base, alt, sha256))
-    return tuple(found)
+    return [picture for picture in pictures if str(picture["target"]).strip()]
+
+
+def _looked_up(picture: PictureRef, find: Find) -> PictureRef:
+    """A picture with its file, by its path or as the text names it."""
+    file = find(picture.path or picture.target, picture.alt)
+    if picture.path and file.path is None:
+        file = find(picture.target, picture.alt)
+    changes: dict[str, object] = {"path": file.path, "problem": file.problem, "data": file.data}
+    changes |= {"target": file.target} if file.data else {}
+    return picture.model_copy(update={**changes, "sha256": file.sha256 or picture.sha256})
 
 
 def _string(data: dict[str, Any], key: str, where: str) -> str:

@@ -26,8 +26,7 @@ from limner.research.datasets.sets.politics import read_politics
 from limner.research.datasets.sets.recipeqa import read_recipeqa
 from limner.research.datasets.sets.stories import read_stories
 from limner.research.datasets.sets.vist import read_vist
-from limner.text.document import Document
-from limner.text.html import read_html
+from limner.text.markup import read_html
 from limner.text.read import read_story_report
 from limner.transfer import FetchSettings
 

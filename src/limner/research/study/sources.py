@@ -330,7 +330,7 @@ def _chosen_by_systems(own: Boards) -> frozenset[int]:
         step.position
         for board in _systems(own)
         for step in board.steps
-        if step.origin in ("given", "pinned") or step.blank in ("asked for", "ruled out")
+        if step.origin in ("given", "pinned") or step.blank in ("asked for", "missing", "ruled out")
     }
     return frozenset(range(len(own["tested"][1].steps))) - fixed
 

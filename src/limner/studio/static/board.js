@@ -2,12 +2,12 @@
 
 import { DRAGGABLE } from "./carrying.js";
 import { button, gliding, h, icon, put } from "./dom.js";
-import { shownAt, told, views } from "./framing.js";
-import { shape } from "./pictures.js";
+import { shownAt, views } from "./framing.js";
+import { described, shape } from "./pictures.js";
 import { fit } from "./reasons.js";
 
 /** Everything that a card shows, to detect changes. */
-const looks = (choice) => JSON.stringify([shownAt(choice).map((picture) => picture.id), choice.framing ?? {}]);
+const looks = ({ story, steps }, at) => JSON.stringify([shownAt({ text: story.steps[at], choice: steps[at] }), steps[at].framing]);
 
 export const VIEWS = ["large", "small", "strip", "list"];
 const VIEW = "limner.view";
@@ -55,8 +55,8 @@ export class Board extends EventTarget {
     this.place.style.setProperty("--shape", this.shape.toFixed(3));
     const changed = [];
     for (const position of steps.keys()) {
-      const was = retold ? undefined : looks(before.board.steps[position]);
-      const is = looks(steps[position]);
+      const was = retold ? undefined : looks(before.board, position);
+      const is = looks(this.store.board, position);
       if (was !== undefined && was !== is) changed.push(position);
       this.#update(position, story, retold || was !== is);
     }
@@ -141,11 +141,13 @@ export class Board extends EventTarget {
 
   #update(position, story, redraw) {
     const { item, plate, fitting, another, lock, text } = this.cards[position];
-    const { text: words, choice, state } = this.store.step(position);
+    const step = this.store.step(position);
+    const { text: words, choice, state } = step;
     item.dataset.state = state;
     const held = { locked: "locked" }[state] ?? { given: "from the text" }[choice.origin];
-    const empty = state === "blank" ? "No picture" : "No picture fits";
-    const seen = choice.chosen ? shownAt(choice).map((picture) => told(choice, picture, words)).join("; ") : empty;
+    const empty = state === "blank" ? "No picture" : choice.blank === "missing" ? "Picture not found" : "No picture fits";
+    const pictures = shownAt(step);
+    const seen = pictures.map((picture) => (picture.id === choice.chosen?.picture.id && choice.framing.alt) || described(picture)).join("; ") || empty;
     const gone = this.store.project.missing.includes(position);
     item.toggleAttribute("data-missing", gone);
     const mark = choice.chosen ? fit(choice.probability) : null;
@@ -154,11 +156,11 @@ export class Board extends EventTarget {
     put(fitting, mark);
     plate.setAttribute("aria-label", `Step ${position + 1}${held ? `, ${held}` : ""}${mark ? `, ${mark}` : ""}: ${seen}${gone ? ", file missing" : ""}`);
     if (redraw) {
-      put(plate, choice.chosen ? views(choice, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
+      put(plate, pictures.length ? views(step, 480, this.shape, { loading: position < 9 ? "eager" : "lazy" }) : h("span", { class: "void" }));
     }
-    if (!choice.chosen) put(plate.firstChild, h("span", {}, empty));
+    if (!pictures.length) put(plate.firstChild, h("span", {}, empty));
     put(another, icon("again"), h("span", { class: "unseen" }, `Try another picture at step ${position + 1}`));
-    lock.hidden = !choice.chosen && state !== "blank";
+    lock.hidden = choice.origin === "given" || (!choice.chosen && state !== "blank");
     const fixed = state !== "free";
     put(lock, icon(fixed ? "lock" : "unlock"), h("span", { class: "unseen" }, `${fixed ? "Unlock" : "Lock"} step ${position + 1}`));
     lock.title = fixed ? "Locked: limner leaves this step alone. Unlock (L)" : "Lock this picture (L)";

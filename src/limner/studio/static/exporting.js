@@ -38,17 +38,12 @@ function formats(store, wording, trouble, close) {
   );
   const layout = select("layout", "Layout", LAYOUTS, kept.layout);
   const pages = select("page_size", "Page size", PAGES, kept.page_size);
-  const boxes = [
-    box("include", "steps", "Steps only", "without introduction, ingredients, headings and notes", kept.include === "steps"),
-    box("with_reasons", "true", "With reasons", "why each picture was chosen, and how", false),
-    box("originals", "true", "Full-resolution pictures", "larger files; Markdown gets the files as they are", kept.originals === "true"),
-  ];
   const go = h("button", { type: "submit", class: "button main" }, "Download");
   const told = h("figcaption", { class: "quiet small" });
   const frame = h("iframe", { title: "Preview of the first steps", sandbox: "", tabindex: "-1", "aria-hidden": "true" });
   const shown = h("figure", { class: "preview" }, h("div", { class: "page" }, frame), told);
   frame.addEventListener("load", () => shown.removeAttribute("aria-busy"));
-  const content = h("fieldset", {}, h("legend", { class: "unseen" }, "Content"), boxes);
+  const content = h("label", { class: "choice" }, h("input", { type: "checkbox", name: "with_reasons", value: "true" }), h("span", {}, "With reasons", h("small", {}, "why each picture was chosen, and how")));
   const form = h(
     "form",
     { class: "exporting" },
@@ -69,7 +64,7 @@ function formats(store, wording, trouble, close) {
     content.hidden = format === "json"; // JSON contains everything, and no pictures.
     if (!having.length) return;
     // "Automatic" means the first layout of the format if it lacks the one that suits the text.
-    const place = links.layoutPage(store.id, { format, ...plan, layout: own.value || (having.length < 3 ? having[0] : ""), originals: "" });
+    const place = links.layoutPage(store.id, { format, ...plan, layout: own.value || (having.length < 3 ? having[0] : "") });
     put(told, PREVIEWS[format]);
     if (frame.getAttribute("src") === place) return;
     shown.setAttribute("aria-busy", "true");
@@ -103,10 +98,6 @@ function select(name, words, options, chosen = "") {
   const id = `export-${name}`;
   const offered = Object.entries(options).map(([value, told]) => h("option", { value, selected: value === chosen }, told));
   return h("div", { class: "field" }, h("label", { for: id }, words), h("select", { id, name }, offered));
-}
-
-function box(name, value, words, note, checked) {
-  return h("label", { class: "choice" }, h("input", { type: "checkbox", name, value, checked }), h("span", {}, words, h("small", {}, note)));
 }
 
 function preferences(trouble) {

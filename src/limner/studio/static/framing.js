@@ -1,7 +1,7 @@
 // Crop area, focal point, caption and alt text of a picture at a step.
 
 import { openDialog } from "./dialogs.js";
-import { announce, button, h, put } from "./dom.js";
+import { announce, button, h } from "./dom.js";
 import { described, height, name, thumbnail, width, words } from "./pictures.js";
 
 const WHOLE = { x: 0, y: 0, width: 1, height: 1 };
@@ -10,10 +10,10 @@ const limit = (value, low, high) => Math.min(high, Math.max(low, value));
 
 /** The largest part of a crop area with a given shape that includes the focal point. */
 export function part(picture, framing, ratio) {
-  const crop = framing?.crop ?? WHOLE;
+  const crop = framing.crop ?? WHOLE;
   const pixels = (width(picture) * crop.width) / (height(picture) * crop.height);
   const size = pixels > ratio ? { width: (crop.width * ratio) / pixels, height: crop.height } : { width: crop.width, height: (crop.height * pixels) / ratio };
-  const [fx, fy] = framing?.focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
+  const [fx, fy] = framing.focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
   const x = limit(fx - size.width / 2, crop.x, crop.x + crop.width - size.width);
   const y = limit(fy - size.height / 2, crop.y, crop.y + crop.height - size.height);
   return { x, y, ...size, ratio };
@@ -36,32 +36,19 @@ export function view(picture, framing, side, { ratio, ...props }) {
   return box;
 }
 
-/** All pictures of a step side by side, in a box of a given shape. */
-export function views(choice, side, ratio, props = {}) {
-  const pictures = shownAt(choice);
-  const shape = (at) => (pictures.length === 2 || (pictures.length === 3 && at === 0) ? ratio / 2 : ratio);
-  const each = pictures.map((picture, at) => view(picture, choice.framing?.[picture.id], pictures.length > 1 ? side / 2 : side, { ratio: shape(at), ...props }));
-  return h("span", { class: "mosaic", data: { count: pictures.length } }, each);
+/** What a step shows: the picture chosen for it, and those of the text itself, each with its caption there. */
+export function shownAt({ text, choice }) {
+  const chosen = choice.chosen?.picture;
+  const own = text.pictures.filter(({ path }) => path).map(({ sha256: id, target: name, alt, caption }) => ({ ...(chosen?.id === id ? chosen : { id, name, captions: [alt || caption].filter(Boolean) }), caption }));
+  return chosen && choice.origin !== "given" ? [chosen, ...own] : own;
 }
 
-/** The pictures of a step, in order. */
-export const shownAt = (choice) => (choice.chosen ? [choice.chosen.picture, ...(choice.more ?? [])] : []);
-
-const MOST_LETTERS = 120;
-
-/** Whether a picture has captions. */
-const worded = (picture) => words(picture).length > 0;
-
-/** The first words of a step, which exports use as alt text for a picture without captions. */
-function opening(text) {
-  const line = text.text.trim().replace(/\s+/g, " ");
-  if (line.length <= MOST_LETTERS) return line;
-  const cut = line.slice(0, MOST_LETTERS + 1);
-  return `${cut.slice(0, cut.lastIndexOf(" ") > 0 ? cut.lastIndexOf(" ") : MOST_LETTERS)} …`;
+/** The pictures of a step side by side, in a box of a given shape. */
+export function views(step, side, ratio, props = {}) {
+  const { chosen, framing } = step.choice;
+  const each = shownAt(step).map((picture) => h("span", { class: "shown", dir: "auto" }, picture.id === chosen?.picture.id ? view(picture, framing, side, { ratio, ...props }) : thumbnail(picture, side, { ...props, alt: "" }), picture.caption && h("span", { class: "small" }, picture.caption)));
+  return h("span", { class: "mosaic", data: { count: Math.min(each.length, 4) } }, each);
 }
-
-/** The user's text for a picture at a step, else its caption, else the first words of the step, marked as such. */
-export const told = (choice, picture, text) => choice.framing?.[picture.id]?.alt || (worded(picture) ? described(picture) : `${opening(text)} (from the step’s words)`);
 
 /** Handles of a crop area: the edges that each moves; the keyboard reaches those of a single edge. */
 const HANDLES = { "top left": [-1, -1], top: [0, -1], "top right": [1, -1], left: [-1, 0], right: [1, 0], "bottom left": [-1, 1], bottom: [0, 1], "bottom right": [1, 1] };
@@ -93,7 +80,7 @@ function resized(crop, [sx, sy], dx, dy, shape) {
 /** Open the dialog of one picture of a step. */
 export function openFraming(store, step, picture) {
   if (document.querySelector("dialog[open]")) return;
-  const framing = store.step(step).choice.framing?.[picture.id] ?? {};
+  const { framing } = store.step(step).choice;
   let crop = { ...(framing.crop ?? WHOLE) };
   let focus = framing.focus ? [...framing.focus] : null;
   let shape = null;
@@ -107,7 +94,7 @@ export function openFraming(store, step, picture) {
   const ratios = RATIOS.map(([words, ratio], at) => h("label", { class: "chip" }, h("input", { type: "radio", name: "ratio", checked: at === 0, on: { change: () => reshape(ratio) } }), words));
   const caption = h("input", { type: "text", id: "framing-caption", maxlength: 2000, dir: "auto" });
   caption.value = framing.caption ?? "";
-  const alt = h("textarea", { id: "framing-alt", rows: 2, maxlength: 2000, dir: "auto", placeholder: worded(picture) ? described(picture) : opening(store.step(step).text) });
+  const alt = h("textarea", { id: "framing-alt", rows: 2, maxlength: 2000, dir: "auto", placeholder: words(picture).length ? described(picture) : "" });
   alt.value = framing.alt ?? "";
 
   const point = () => focus ?? [crop.x + crop.width / 2, crop.y + crop.height / 2];
@@ -184,7 +171,7 @@ export function openFraming(store, step, picture) {
           h("fieldset", {}, h("legend", { class: "quiet small" }, "Crop area"), h("div", { class: "ratios" }, ratios), button("Whole picture", { kind: "plain", on: { click: whole } })),
           h("fieldset", {}, h("legend", { class: "quiet small" }, "Focal point"), h("p", { class: "small" }, "The ring marks the part that stays visible if the picture is cropped to fit a page."), button("Center", { kind: "plain", on: { click: center } })),
           h("div", { class: "field" }, h("label", { for: "framing-caption" }, "Caption below it"), caption),
-          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt, !worded(picture) && h("p", { class: "quiet small" }, "Until you write one, the step’s words are used.")),
+          h("div", { class: "field" }, h("label", { for: "framing-alt" }, "Alternative text, for readers who cannot see it"), alt),
           h("p", { class: "quiet small" }, "Your file does not change; only copies are cropped. ", h("bdi", {}, name(picture))),
         ),
         h("div", { class: "actions" }, button("Cancel", { on: { click: close } }), h("button", { type: "submit", class: "button main" }, "Apply")),
@@ -201,43 +188,4 @@ export function openFraming(store, step, picture) {
     { kind: "wide" },
   );
   draw();
-}
-
-/** The pictures of the selected step, each with crop, caption, position, and a remove button. */
-export class Showing {
-  /** @param {import("./store.js").Store} store */
-  constructor(store) {
-    this.store = store;
-    this.list = h("ol", { class: "shown-here", "aria-label": "Pictures of this step" });
-    this.element = h("div", { class: "showing" }, this.list);
-  }
-
-  show(step) {
-    const { choice, text } = this.store.step(step);
-    const pictures = shownAt(choice);
-    this.element.hidden = pictures.length < 2;
-    const focused = this.list.contains(document.activeElement);
-    const ids = pictures.map((picture) => picture.id);
-    const order = (from, to) => {
-      const moved = ids.filter((_, at) => at !== from);
-      moved.splice(to, 0, ids[from]);
-      this.store.edit({ kind: "order-pictures", step, pictures: moved });
-    };
-    put(
-      this.list,
-      pictures.map((picture, at) => {
-        const framing = choice.framing?.[picture.id];
-        const which = pictures.length > 1 ? `picture ${at + 1} of ${pictures.length}` : "the picture";
-        const tool = (words, look, click) => button(`${words}: ${which}`, { look, bare: true, kind: "tiny", title: words, on: { click } });
-        return h(
-          "li",
-          {},
-          h("button", { type: "button", class: "frame-it", "aria-label": `Crop, caption and alternative text of ${which}: ${told(choice, picture, text)}`, title: "Crop, caption, alternative text (F)", on: { click: () => openFraming(this.store, step, picture) } }, view(picture, framing, 128, { ratio: 4 / 3 }), h("span", { class: "sign", "aria-hidden": "true" }, framing ? "✓" : "…")),
-          pictures.length > 1 && h("span", { class: "tools-of" }, at > 0 && tool("Move earlier", "before", () => order(at, at - 1)), at < pictures.length - 1 && tool("Move later", "after", () => order(at, at + 1)), tool("Remove", "close", () => this.store.edit({ kind: "remove-picture", step, picture: picture.id }))),
-          framing?.caption && h("p", { class: "small clipped", dir: "auto" }, framing.caption),
-        );
-      }),
-    );
-    if (focused) this.list.querySelector("button")?.focus();
-  }
 }

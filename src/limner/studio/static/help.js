@@ -31,7 +31,6 @@ const BOARD = [
   [["J"], "merge with the next step"],
   [["Alt", "↑"], "move the step up; Alt ↓ moves it down"],
   [["Del"], "remove the step"],
-  [["P"], "on a candidate: add it to the step"],
   [["F"], "crop, caption and alternative text"],
   [["Z"], "view the picture large; arrows go through the candidates"],
   [["X"], "pick the picture up; on another step, X puts it there; Esc drops it"],

@@ -1,7 +1,6 @@
 // The panel of the selected step: its text, its actions, candidates, and reasons.
 
 import { $, button, h, icon, put } from "./dom.js";
-import { Showing } from "./framing.js";
 import { Offers } from "./offers.js";
 import { described, credit, name } from "./pictures.js";
 import { marked, reasons, shaded } from "./reasons.js";
@@ -26,7 +25,6 @@ export class Panel extends EventTarget {
     this.step = 0;
     this.page = "offers";
     this.offers = new Offers(store, carrying);
-    this.showing = new Showing(store);
     this.wording = new Wording(store, board);
     this.wording.addEventListener("opened", () => {
       this.open();
@@ -67,7 +65,6 @@ export class Panel extends EventTarget {
       this.text,
       this.wording.rest,
       this.wording.element,
-      this.showing.element,
       h("div", { class: "doing" }, tablist, this.lock, this.more),
       this.wish,
       h("div", { role: "tabpanel", id: "page-offers", "aria-labelledby": "tab-offers" }, this.offers.element),
@@ -91,10 +88,9 @@ export class Panel extends EventTarget {
     put(this.lock, icon(fixed ? "lock" : "unlock"), fixed ? "Locked" : "Lock");
     this.lock.title = fixed ? "Unlock (L)" : "Lock this picture (L)";
     this.lock.setAttribute("aria-pressed", String(fixed));
-    this.lock.disabled = !fixed && !choice.chosen;
+    this.lock.disabled = !fixed && (!choice.chosen || choice.origin === "given");
     this.#relations(relation);
     this.wording.show(step);
-    this.showing.show(step);
     this.#words(text, choice);
     put(this.why, reasons({ choice, state }, this.store.library, (picture) => this.dispatchEvent(new CustomEvent("compare", { detail: picture }))), choice.chosen && this.#file(choice.chosen.picture));
     if (turned) this.text.scrollTop = 0;

@@ -35,11 +35,8 @@ function choose(step, picture) {
 
 const compare = (picture) => openCompare({ store, board, panel, choose }, picture);
 
-/** Add a picture to those of a step, or use it for a blank one. */
-async function add(step, picture) {
-  if (!store.step(step).choice.chosen) return choose(step, picture);
-  if (await store.edit({ kind: "add-picture", step, picture })) announce(`Step ${step + 1} shows ${count(store.step(step).choice.more.length + 1, "picture")} now.`);
-}
+/** Whether a step has a picture that may be moved: not one of the text itself. */
+const movable = (step) => !["given", "blank"].includes(store.step(step).choice.origin);
 
 function frame(step) {
   const { chosen } = store.step(step).choice;
@@ -51,7 +48,7 @@ function zoom(step, picture = store.step(step).choice.chosen?.picture) {
   if (!picture || document.querySelector("dialog[open]")) return;
   const candidates = () => {
     const offered = panel.offers.step === step ? panel.offers.found.map((one) => one.picture) : [];
-    return [...new Map([...shownAt(store.step(step).choice), ...offered].map((one) => [one.id, one])).values()];
+    return [...new Map([...shownAt(store.step(step)), ...offered].map((one) => [one.id, one])).values()];
   };
   let now = picture;
   const next = async (by) => {
@@ -82,13 +79,13 @@ function stepMenu(step, at) {
   openMenu(`Step ${step + 1}`, at, [
     card && { words: "Choose another picture", look: "view-small", run: () => openStep(step) },
     card && { words: "Try another", look: "again", key: "T", run: () => another(step) },
-    card && { words: state === "free" ? "Lock" : "Unlock", look: state === "free" ? "lock" : "unlock", key: "L", disabled: none && state === "free", run: () => toggleLock(step) },
+    card && { words: state === "free" ? "Lock" : "Unlock", look: state === "free" ? "lock" : "unlock", key: "L", disabled: !movable(step) && state === "free", run: () => toggleLock(step) },
     { words: "View large", look: "enlarge", key: "Z", disabled: none, run: () => zoom(step) },
     { words: "Compare", look: "view-strip", key: "C", run: () => compare() },
     { words: "More like this", look: "alike", key: "M", disabled: none, run: () => { panel.open(); panel.likeThis(); } },
     { words: "Crop & caption", look: "frame", key: "F", disabled: none, run: () => frame(step) },
-    { words: "Swap with another step …", look: "moved", key: "X", disabled: none || store.board.steps.length < 2, run: () => carry({ kind: "step", step }, `the picture of step ${step + 1}`) },
-    { words: state === "blank" ? "Choose a picture again" : "No picture", look: "blank", key: "B", run: () => toggleBlank(step) },
+    { words: "Swap with another step …", look: "moved", key: "X", disabled: !movable(step) || store.board.steps.length < 2, run: () => carry({ kind: "step", step }, `the picture of step ${step + 1}`) },
+    { words: state === "blank" ? "Choose a picture again" : "No picture", look: "blank", key: "B", disabled: choice.origin === "given", run: () => toggleBlank(step) },
     { words: "Lock the rest", look: "lock", key: "Shift L", run: () => lockOthers(step) },
   ]);
 }
@@ -98,7 +95,6 @@ function offerMenu(picture, at) {
   const { step } = panel;
   openMenu(name(picture), at, [
     { words: "Use this picture", look: "view-large", run: () => choose(step, picture.id) },
-    { words: "Add to this step", look: "plus", key: "P", run: () => add(step, picture.id) },
     { words: "Use at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
     { words: "View large", look: "enlarge", key: "Z", run: () => zoom(step, picture) },
     { words: "Compare", look: "view-strip", key: "C", run: () => compare(picture) },
@@ -114,7 +110,7 @@ async function ban(picture) {
 
 async function toggleLock(step) {
   const state = store.stateAfter(step);
-  if (state === "free" && !store.step(step).choice.chosen) return;
+  if (state === "free" && !movable(step)) return;
   await store.edit({ kind: state === "free" ? "lock" : "unlock", step });
 }
 
@@ -210,7 +206,7 @@ store.addEventListener("saving", ({ detail: error }) => {
 /** Description of an unsaved change; typed text is shown in full. */
 function inWords({ act, edit }) {
   if (act !== "edit") return act === "undo" ? "Undo" : "Redo";
-  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", "add-picture": "one more picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped" };
+  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped" };
   const what = names[edit.kind] ?? edit.kind.replaceAll("-", " ");
   return [edit.step === undefined ? what : `Step ${edit.step + 1}: ${what}`, edit.text !== undefined && h("p", { class: "clipped", dir: "auto" }, edit.text), edit.title && h("p", { dir: "auto" }, edit.title)];
 }
@@ -374,7 +370,6 @@ const SINGLE = {
   N: () => panel.wording.open("insert-before"),
   j: () => panel.wording.merge(),
   f: () => frame(board.selected),
-  p: () => panel.offers.current() && add(panel.step, panel.offers.current().id),
 };
 
 function pickUpOrPut() {
@@ -383,7 +378,7 @@ function pickUpOrPut() {
     carrying.take({ kind: "picture", id: picture.id }, described(picture));
     board.select(board.selected, { focus: true, told: false });
   } else if (carrying.held) carrying.put(board.selected);
-  else if (store.step(board.selected).choice.chosen) carrying.take({ kind: "step", step: board.selected }, `the picture of step ${board.selected + 1}`);
+  else if (movable(board.selected)) carrying.take({ kind: "step", step: board.selected }, `the picture of step ${board.selected + 1}`);
 }
 
 /** Whether a key is meant for the selected step: on its card, or on nothing, as right after loading. */

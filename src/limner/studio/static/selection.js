@@ -4,8 +4,6 @@ import { api, links } from "./api.js";
 import { openDialog } from "./dialogs.js";
 import { button, count, h, inSentences, problem, put, toast } from "./dom.js";
 
-const MOST_AT_A_STEP = 4;
-
 export class Selection extends EventTarget {
   #project = null;
 
@@ -22,7 +20,7 @@ export class Selection extends EventTarget {
     wall.addEventListener("selected", () => this.#show());
   }
 
-  /** The storyboard, and its step from 0, to which pictures can be added. */
+  /** The storyboard, and its step from 0, where a picture can be used. */
   into(project, step) {
     this.#project = { id: project, step };
   }
@@ -45,7 +43,7 @@ export class Selection extends EventTarget {
       this.place,
       h("p", { class: "small numbers", role: "status" }, none ? "Click pictures to select them; Shift selects all between." : `${count(pictures.length, "picture")} selected`),
       this.writable() && button("Add keywords …", { look: "text", disabled: none, on: { click: () => this.#describe(pictures) } }),
-      step >= 0 && button(`Add to step ${step + 1}`, { look: "plus", disabled: none || pictures.length > MOST_AT_A_STEP, title: `At most ${MOST_AT_A_STEP} pictures`, on: { click: () => this.#add(pictures) } }),
+      step >= 0 && button(`Use at step ${step + 1}`, { look: "view-large", disabled: pictures.length !== 1, on: { click: () => this.#edit([{ kind: "choose", step, picture: pictures[0].id }], `In use at step ${step + 1}.`) } }),
       this.#project && button("Don’t use in this project", { look: "never", disabled: none, on: { click: () => this.#ban(pictures) } }),
     );
   }
@@ -82,22 +80,15 @@ export class Selection extends EventTarget {
   }
 
   #ban(pictures) {
-    return this.#edit(pictures.map(({ id }) => () => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
-  }
-
-  #add(pictures) {
-    const { step } = this.#project;
-    // The first picture of a blank step is chosen; existing pictures stay first.
-    const edits = pictures.map(({ id }, at) => (board) => ({ kind: at === 0 && !board.steps[step].chosen ? "choose" : "add-picture", step, picture: id }));
-    return this.#edit(edits, `Added to step ${step + 1}.`);
+    return this.#edit(pictures.map(({ id }) => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
   }
 
   /** Make changes to the storyboard, one after the other. */
   async #edit(edits, done) {
     this.place.inert = true;
     try {
-      const { board, revision } = await api.project(this.#project.id);
-      for (const [at, edit] of edits.entries()) await api.edit(this.#project.id, revision + at, edit(board));
+      const { revision } = await api.project(this.#project.id);
+      for (const [at, edit] of edits.entries()) await api.edit(this.#project.id, revision + at, edit);
       this.#turn(false);
       toast(done, { action: "Back to the storyboard", run: () => location.assign(links.project(this.#project.id)) });
     } catch (error) {

@@ -7,35 +7,17 @@ import { openHelp } from "./help.js";
 import { follow, meter, reading } from "./jobs.js";
 import { listProjects } from "./recent.js";
 import { openSignIn } from "./signin.js";
-import { guessFormat, importNotes, readText } from "./texts.js";
+import { guessFormat, readText } from "./texts.js";
 
 const fields = { title: $("title"), text: $("text"), by: $("by"), format: $("format"), file: $("file") };
 const KEPT = ["title", "text", "by", "format"];
 const DRAFT = "start";
-const FEW_NOTES = 3;
 let formatIsChosen = false;
-let opened = null; // content of an opened document: its text, its pictures and its notes
-let opening = null;
-
-/** Whether the page still has the document's text as it was opened. */
-const isAsOpened = () => opened !== null && fields.text.value === opened.text && fields.format.value === opened.format && !fields.by.value;
 
 /** Keep the content of the page until its storyboard exists, with the job that creates it. */
 function remember(job = null) {
   const values = Object.fromEntries(KEPT.map((name) => [name, fields[name].value]));
-  const own = isAsOpened() ? { given: opened.given, notes: opened.notes } : null;
-  keepDraft(DRAFT, values.text.trim() || values.title.trim() ? { ...values, formatIsChosen, opened: own, job } : null);
-  describeOpened();
-}
-
-/** What was left out of a document, and whether its own pictures will be kept. */
-function describeOpened() {
-  if (!fields.text.value.trim()) opened = null;
-  const pictures = Object.keys(opened?.given ?? {}).length;
-  const kept = `${count(pictures, "picture")} of the document ${pictures === 1 ? "is" : "are"} in the library and will be kept.`;
-  const lost = "You changed the text or how it is divided: the document’s own pictures will not be kept. To keep them, open the file again and edit the text on the storyboard.";
-  const notes = importNotes(opened?.notes);
-  put($("opened"), pictures > 0 && h("p", { class: "small" }, isAsOpened() ? kept : lost), notes && h("details", { open: opened.notes.length <= FEW_NOTES }, h("summary", { class: "quiet small" }, `Import notes (${opened.notes.length})`), notes));
+  keepDraft(DRAFT, values.text.trim() || values.title.trim() ? { ...values, formatIsChosen, job } : null);
 }
 
 function restore() {
@@ -43,8 +25,6 @@ function restore() {
   if (!known) return;
   for (const name of KEPT) fields[name].value = known[name];
   formatIsChosen = known.formatIsChosen;
-  opened = known.opened ? { ...known.opened, text: fields.text.value, format: fields.format.value } : null;
-  describeOpened();
 }
 
 /** The text is in a project: clear the page, unless something else was typed in the meantime. */
@@ -52,7 +32,6 @@ function finished(job) {
   if (draft(DRAFT)?.job !== job) return;
   keepDraft(DRAFT, null);
   for (const name of ["title", "text"]) fields[name].value = "";
-  describeOpened();
 }
 
 function trouble(error) {
@@ -67,9 +46,9 @@ function lost(job) {
   trouble({ status: own ? "lost" : "", title: "The studio was restarted while it was illustrating a text", message: own ? "nothing was saved; the text is still here." : "nothing was saved." });
 }
 
-async function illustrate(event) {
-  event?.preventDefault();
-  if (!fields.text.value.trim()) {
+/** Illustrate the text of the page, or a file. */
+async function illustrate(file = null) {
+  if (!file && !fields.text.value.trim()) {
     put($("trouble"), problem({ title: "There is no text yet", message: "Paste one, or open a file." }));
     fields.text.focus();
     return;
@@ -80,15 +59,10 @@ async function illustrate(event) {
   go.textContent = "Choosing pictures …";
   announce("Choosing pictures");
   try {
-    const { job } = await api.create({
-      title: fields.title.value.trim() || undefined,
-      text: fields.text.value,
-      format: fields.format.value,
-      by: fields.by.value || undefined,
-      ...(isAsOpened() ? { given: opened.given, notes: opened.notes } : {}),
-    });
-    remember(job);
-    await watch(job, fields.title.value.trim(), (project) => location.assign(links.project(project)));
+    const asked = { title: file ? undefined : fields.title.value.trim() || undefined, by: fields.by.value || undefined };
+    const { job } = file ? await api.openDocument(file, asked) : await api.create({ ...asked, text: fields.text.value, format: fields.format.value });
+    if (!file) remember(job);
+    await watch(job, file?.name ?? asked.title, (project) => location.assign(links.project(project)));
   } catch (error) {
     trouble(error);
   }
@@ -127,28 +101,19 @@ async function found() {
   }
 }
 
+/** Open a file: a text to edit and illustrate, or a document, which is illustrated at once. */
 async function take(file) {
   if (!file) return;
-  opening?.abort();
-  const { signal } = (opening = new AbortController());
-  put($("trouble"), h("p", { class: "quiet small" }, "Opening ", h("bdi", {}, file.name), " …"));
-  try {
-    const read = await readText(file, signal);
-    if (signal.aborted) return;
-    fields.text.value = read.text;
-    fields.format.value = read.format;
-    if (read.given) fields.by.value = "";
-    formatIsChosen = true;
-    opened = { given: {}, ...read, text: fields.text.value };
-    put($("trouble"));
-    remember();
-    announce(`Opened ${file.name}`);
-    $("go").focus();
-  } catch (error) {
-    if (signal.aborted) return;
-    put($("trouble"), problem({ title: `${file.name} was not opened`, message: error.message }));
-  }
+  const read = await readText(file);
   fields.file.value = "";
+  if (!read) return illustrate(file);
+  fields.text.value = read.text;
+  fields.format.value = read.format;
+  formatIsChosen = true;
+  put($("trouble"));
+  remember();
+  announce(`Opened ${file.name}`);
+  $("go").focus();
 }
 
 function dropped() {
@@ -182,7 +147,10 @@ async function describeShelf() {
 // Text may have been typed before this script ran.
 if (fields.text.value.trim() && fields.text.value !== draft(DRAFT)?.text) remember();
 else restore();
-$("new").addEventListener("submit", illustrate);
+$("new").addEventListener("submit", (event) => {
+  event.preventDefault();
+  illustrate();
+});
 for (const kind of ["input", "change"]) $("new").addEventListener(kind, () => remember());
 fields.file.addEventListener("change", () => take(fields.file.files[0]));
 fields.format.addEventListener("change", () => (formatIsChosen = true));
@@ -191,7 +159,10 @@ fields.text.addEventListener("input", () => {
   if (!formatIsChosen) fields.format.value = guessFormat(fields.text.value);
 });
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) illustrate(event);
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    illustrate();
+  }
 });
 $("help").addEventListener("click", () => openHelp());
 dropped();

@@ -3,6 +3,7 @@
 import { api } from "./api.js";
 import { toast } from "./dom.js";
 import { draft, keepDraft } from "./drafts.js";
+import { shownAt } from "./framing.js";
 
 const RETRY_MS = 3000;
 /** Statuses of changes that are impossible; after any other error, a change waits and can be sent again. */
@@ -53,8 +54,7 @@ export class Store extends EventTarget {
 
   /** picture id → 0-based step that shows it. */
   shown() {
-    const at = (step) => (step.chosen ? [step.chosen.picture, ...(step.more ?? [])].map((picture) => [picture.id, step.position]) : []);
-    return new Map(this.board.steps.flatMap(at));
+    return new Map(this.board.steps.flatMap((_, at) => shownAt(this.step(at)).map(({ id }) => [id, at])));
   }
 
   /** Unsaved changes, oldest first. */

@@ -1,12 +1,9 @@
-// Reads a file as text: its encoding and format are detected here, and a guess is reported; the server reads
-// files that are not text.
+// Texts that a page opens, and the notes on how they were read.
 
-import { api } from "./api.js";
 import { h } from "./dom.js";
 
-const LIMIT = 2_000_000;
-const DOCUMENT_LIMIT = 128 * 2 ** 20;
-const DOCUMENT = /^(PK\x03\x04|PK\x05\x06|(\xef\xbb\xbf)?[\s\0]*%PDF-\d)/;
+const LIMIT = 8 * 2 ** 20; // Of a request.
+const DOCUMENT = /^(PK\x03\x04|(\xef\xbb\xbf)?[\s\0]*%PDF-\d)/;
 
 const SUFFIXES = { md: "markdown", markdown: "markdown", mdown: "markdown", mkd: "markdown", html: "html", htm: "html", xhtml: "html" };
 
@@ -21,36 +18,16 @@ export function guessFormat(text) {
 export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note))) : null);
 
 /**
- * Read a file of the user; its content decides its kind.
+ * The text of a file in UTF-8; null for documents and other encodings, which the server reads.
  * @param {File} file
- * @param {AbortSignal} signal
- * @returns {Promise<{text: string, format: string, notes: string[], given?: Object<number, string>}>} given:
- *   the pictures of the library that a document shows, by step
+ * @returns {Promise<{text: string, format: string}|null>}
  */
-export async function readText(file, signal) {
-  const isDocument = DOCUMENT.test(latin(await file.slice(0, 1024).arrayBuffer()));
-  const limit = isDocument ? DOCUMENT_LIMIT : LIMIT;
-  if (file.size > limit) throw new Error(`It is ${megabytes(file.size)} MB; a ${isDocument ? "document" : "text"} may be at most ${megabytes(limit)} MB.`);
-  if (isDocument) return api.openDocument(file, signal);
-  const bytes = new Uint8Array(await file.arrayBuffer());
-  const { text, note } = decoded(bytes);
-  if (text === null) return api.openDocument(file, signal);
-  if (!text.trim()) throw new Error("It contains no text.");
-  const suffix = file.name.includes(".") ? file.name.split(".").pop().toLowerCase() : "";
-  return { text, format: SUFFIXES[suffix] ?? "plain", notes: note ? [note] : [] };
-}
-
-const latin = (buffer) => String.fromCharCode(...new Uint8Array(buffer));
-const megabytes = (size) => (size / 1e6).toFixed(size % 1e6 ? 1 : 0);
-
-/** Decoded text; null if it is not text. */
-function decoded(bytes) {
-  if (bytes[0] === 0xff && bytes[1] === 0xfe) return { text: new TextDecoder("utf-16le").decode(bytes), note: "" };
-  if (bytes[0] === 0xfe && bytes[1] === 0xff) return { text: new TextDecoder("utf-16be").decode(bytes), note: "" };
-  if (bytes.includes(0)) return { text: null };
+export async function readText(file) {
+  if (file.size > LIMIT || DOCUMENT.test(String.fromCharCode(...new Uint8Array(await file.slice(0, 1024).arrayBuffer())))) return null;
   try {
-    return { text: new TextDecoder("utf-8", { fatal: true }).decode(bytes), note: "" };
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    return { text, format: SUFFIXES[file.name.split(".").pop().toLowerCase()] ?? "plain" };
   } catch {
-    return { text: new TextDecoder("windows-1252").decode(bytes), note: "The file is not UTF-8; it was read as Western European (Windows-1252). Check the accents." };
+    return null;
   }
 }

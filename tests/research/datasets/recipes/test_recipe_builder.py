@@ -65,8 +65,6 @@ def test_pages_become_stories(saved, tmp_path):
     report = build_recipes([str(saved)], to, BOUNDS)
     assert (report.pages, report.recipes, report.segments) == (6, 6, 18)
     assert report.readers == {"pictures close segments": 6}
-    assert report.orders == {"after": 6}
-    assert {one["order"] for one in lines(to / "pages.jsonl")} == {"after"}
     stories = read_stories(to)
     assert all(step.pictures[0].path for story in stories.stories for step in story.steps)
     assert {story.license for story in stories.stories} == {"https://l.example/by"}

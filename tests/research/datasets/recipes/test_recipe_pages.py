@@ -140,13 +140,13 @@ def test_markdown_guides_are_read(tmp_path):
 
 @pytest.mark.parametrize("text", ["", " \n", "\0", "<!-- -->", "<script>x</script>"])
 def test_a_page_without_words_is_one_line(text):
-    with pytest.raises(DataError, match=r"^soup\.html: (is empty|contains|no words)"):
+    with pytest.raises(DataError, match=r"^soup\.html: (is empty|is not a text|no words)"):
         read(text)
 
 
 @pytest.mark.slow
 def test_a_line_of_ten_megabytes_and_deep_nesting():
-    with pytest.raises(DataError, match="more than 10 MB of text in one element"):
+    with pytest.raises(DataError, match="more than 10 MB in one element"):
         read("<p>" + "stir well " * 1_100_000 + "<img src=a.jpg>")
     page = read("<p>" + "stir well " * 900_000 + "<img src=a.jpg>")
     assert len(page.pieces[0].text) == 8_999_999
@@ -212,15 +212,9 @@ def test_pages_made_to_keep_a_reader_busy_are_refused_in_one_line():
     for page, bound in (
         ("<p>Chop.</p>" * 10_001, "more than 10,000 paragraphs"),
         (f"<script type='application/ld+json'>{block}</script><p>Hello", "more than 10,000 paragraphs"),
-        ("<p " + " ".join(f"a{number}=1" for number in range(2_000)) + ">", "2,000 attributes"),
+        ("<p " + " ".join(f"a{number}=1" for number in range(2_000)) + ">", "more than 1,000 attributes"),
         ("<p>x" * 60_001, "more than 60,000 HTML elements"),
     ):
         with pytest.raises(DataError, match=bound) as caught:
             read(page)
         assert "\n" not in str(caught.value)
-
-
-def test_a_block_that_is_too_deep_is_told():
-    block = '{"@graph":' * 60 + json.dumps({"@type": "Recipe"}) + "}" * 60
-    page = read(f"<script type='application/ld+json'>{block}</script><p>Chop the leeks.<img src=a.jpg>")
-    assert any("nested too deeply" in one.reason for one in page.left_out)

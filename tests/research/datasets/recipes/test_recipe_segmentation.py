@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limner.records import PictureRef
+from limner.records import Block, PictureRef
 from limner.research.datasets.recipes.saved_pages import SavedPiece, one_picture_each, pieces_of_blocks
-from limner.text.document import Block
 
 
 def piece(text, *names):
@@ -14,7 +13,7 @@ def piece(text, *names):
 
 def merged(*pieces):
     segments, removed = one_picture_each(pieces)
-    lost = [(one.reason, "".join(one.pictures)) for one in removed]
+    lost = [(one.rule, "".join(one.pictures)) for one in removed]
     return [(one.text, one.picture.target) for one in segments], lost
 
 
@@ -41,12 +40,12 @@ def test_words_without_any_picture_are_listed():
 def test_a_picture_closes_what_stands_since_the_one_before():
     one, two = PictureRef(target="1"), PictureRef(target="2")
     blocks = [
-        Block("heading", "Soup", 1),
-        Block("paragraph", "Chop."),
-        Block("paragraph", "", pictures=(one,)),
-        Block("break"),
-        Block("paragraph", "Stir.", pictures=(two,)),
-        Block("paragraph", "Eat."),
+        Block(kind="heading", text="Soup", level=1),
+        Block(text="Chop."),
+        Block(kind="picture", pictures=(one,)),
+        Block(kind="break"),
+        Block(text="Stir.", pictures=(two,)),
+        Block(text="Eat."),
     ]
     found = pieces_of_blocks(blocks)
     assert [(one.text, len(one.pictures)) for one in found] == [

@@ -24,6 +24,7 @@ from limner.research.datasets.pairs import Source, SplitName, text_id
 from limner.research.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.research.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
 from limner.research.datasets.recipes.saved_pages import (
+    Removed,
     SavedPage,
     SavedPiece,
     Segment,
@@ -34,8 +35,8 @@ from limner.research.datasets.recipes.web import PageSource, Robots, bring, find
 from limner.research.datasets.sets.recipeqa import read_recipes
 from limner.research.datasets.sets.stories import FILE_NAME
 from limner.research.datasets.splits import is_short
-from limner.text.document import LeftOut
-from limner.text.html import letters_of
+from limner.text.blocks import letters
+from limner.text.picture_files import OUTSIDE
 from limner.transfer import Fetched, FetchSettings
 
 DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.json"
@@ -63,7 +64,7 @@ class Draft:
     root: Path | None
     page_sha256: str
     segments: list[Segment] = field(default_factory=list)
-    removed: list[LeftOut] = field(default_factory=list)
+    removed: list[Removed] = field(default_factory=list)
     stripped: int = 0
     english: bool = True
 
@@ -87,7 +88,6 @@ class BuildReport(Record):
         recipes, segments: numbers of recipes and segments in the set.
         splits: name → number of recipes.
         readers: method of reading → number of pages.
-        orders: position of pictures (after or before their text, or beside it in cards) → number of pages.
         dropped: rule → number of parts, pictures or pages that it removed.
         stripped: number of boilerplate phrases removed.
         boilerplate_version: version of the list of phrases.
@@ -100,7 +100,6 @@ class BuildReport(Record):
     segments: int
     splits: dict[str, int]
     readers: dict[str, int]
-    orders: dict[str, int]
     dropped: dict[str, int]
     stripped: int
     boilerplate_version: int
@@ -163,7 +162,7 @@ def build_recipes(
         _fill(draft, {key: judged[key].rule or again_there.get((number, key), "") for key in keys})
     recipes = _recipes(drafts)
     _write_lists(to, drafts, failed)
-    dropped = Counter(item.reason for draft in drafts for item in draft.removed)
+    dropped = Counter(item.rule for draft in drafts for item in draft.removed)
     dropped.update(f"page: {kind_of(reason)}" for reason in failed.values())
     dropped.update({f"recipeqa: {kind}": number for kind, number in passed_over.items() if number})
     if not recipes:
@@ -181,7 +180,6 @@ def build_recipes(
         segments=sum(len(draft.segments) for draft in recipes),
         splits=dict(Counter(parts).most_common()),
         readers=dict(Counter(draft.page.reader for draft in drafts).most_common()),
-        orders=dict(Counter(draft.page.order for draft in drafts).most_common()),
         dropped=dict(dropped.most_common()),
         stripped=sum(draft.stripped for draft in drafts),
         boilerplate_version=boilerplate().version,
@@ -239,7 +237,7 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
             candidates = [path for path in paths if split in path.relative_to(root).parts] or paths
             if any(not cmp(candidates[0], other, shallow=False) for other in candidates[1:]):
                 removed.append(
-                    LeftOut("different pictures of one name", pictures=tuple(map(str, candidates)))
+                    Removed("different pictures of one name", pictures=tuple(map(str, candidates)))
                 )
                 pieces.append(SavedPiece(step.text))
                 continue
@@ -247,7 +245,7 @@ def _from_recipeqa(source: Source, passed_over: Counter[str]) -> list[Draft]:
             file = str(candidates[0]) if candidates else None
             refs = tuple(picture.model_copy(update={"path": file}) for picture in step.pictures)
             pieces.append(SavedPiece(step.text, refs))
-        page = SavedPage(where, "", "", "", "", "", "en", "recipeqa", "beside", tuple(pieces))
+        page = SavedPage(where, "", "", "", "", "", "en", "recipeqa", tuple(pieces))
         digest = text_id("\n".join(piece.text for piece in pieces))
         drafts.append(Draft(page, root, digest, removed=removed))
     return drafts
@@ -262,7 +260,7 @@ def _once(drafts: Sequence[Draft]) -> tuple[list[Draft], dict[str, str]]:
     for draft in drafts:
         where = draft.page.where
         earlier = first.get(draft.id) or first.get(draft.page_sha256)
-        steps = {letters_of(text.text.lower()) for text in draft.page.pieces if not is_short(text.text)}
+        steps = {letters(text.text) for text in draft.page.pieces if not is_short(text.text)}
         shared = Counter(words[text] for text in steps if text in words)
         # the same recipe from another site: half of its longer steps are identical
         if earlier is None and shared and 2 * shared.most_common(1)[0][1] >= len(steps):
@@ -299,7 +297,9 @@ def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: 
                 if key.lower().startswith(("http://", "https://")):
                     remote[key] = None
                 else:
-                    judged[key] = Judged("", "picture not there")
+                    outside = picture.problem == OUTSIDE
+                    rule = "picture outside the folder of its page" if outside else "picture not there"
+                    judged[key] = Judged("", rule)
             elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
                 # an untrusted page must not put the user's other files into a set
                 judged[key] = Judged("", "picture outside the folder of its page")
@@ -333,7 +333,7 @@ def _fill(draft: Draft, refused: Mapping[str, str]) -> None:
             key = picture_key(picture)
             rule = refused[key] or ("near-duplicate picture" if key in used else "")
             if rule:
-                draft.removed.append(LeftOut(rule, pictures=(picture.target,)))
+                draft.removed.append(Removed(rule, pictures=(picture.target,)))
             else:
                 used.add(key)
                 usable.append(picture)
@@ -356,7 +356,7 @@ def _recipes(drafts: Sequence[Draft]) -> list[Draft]:
         elif words in seen:
             rule = "duplicate recipe"
         if rule:
-            draft.removed.append(LeftOut(rule, "\n\n".join(segment.text for segment in draft.segments)))
+            draft.removed.append(Removed(rule, "\n\n".join(segment.text for segment in draft.segments)))
             draft.segments = []
         else:
             seen.add(words)
@@ -405,13 +405,13 @@ def _write_lists(to: Path, drafts: Sequence[Draft], failed: Mapping[str, str]) -
         pages.append({"page": name, "state": "not read", "reason": reason})
     for draft in drafts:
         page = draft.page
-        removed = [(part.reason, part) for part in draft.removed]
+        removed = [(part.rule, part) for part in draft.removed]
         # parts removed while reading, each with its reason
-        removed += [(f"read: {part.reason}", part) for part in page.left_out]
+        removed += [(f"read: {part.rule}", part) for part in page.left_out]
         for rule, part in removed:
             about = {"page": page.where, "rule": rule}
             lost.append({**about, "text": part.text, "picture": " ".join(part.pictures)})
-        stated = ("url", "source", "title", "author", "license", "reader", "order", "language")
+        stated = ("url", "source", "title", "author", "license", "reader", "language")
         pages.append(
             {
                 "page": page.where,
@@ -447,7 +447,6 @@ def summary(report: BuildReport, to: Path) -> list[str]:
         f" {counted(report.pages, 'page')} in {to}",
         f"  {parts}",
         *(f"  {number:>6,}  read by: {reader}" for reader, number in report.readers.items()),
-        *(f"  {number:>6,}  pictures {order} their text" for order, number in report.orders.items()),
         *(f"  {number:>6,}  dropped: {rule}" for rule, number in report.dropped.items()),
         f"  {report.stripped:>6,}  boilerplate phrases removed (list {report.boilerplate_version})",
     ]

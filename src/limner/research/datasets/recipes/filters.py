@@ -21,8 +21,7 @@ from limner.errors import RESEARCH, installed
 from limner.language import textblob
 from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import NEAR_BITS, near_groups, phash
-from limner.research.datasets.recipes.saved_pages import Segment
-from limner.text.document import LeftOut
+from limner.research.datasets.recipes.saved_pages import Removed, Segment
 
 # in scripts without spaces each character is a token
 _TOKEN = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\W_\u3040-\u30ff\u3400-\u9fff]+")
@@ -139,7 +138,7 @@ class Filtered:
     """
 
     segments: list[Segment]
-    removed: list[LeftOut]
+    removed: list[Removed]
     stripped: int
     english: bool
 
@@ -156,7 +155,7 @@ def filtered(segments: Iterable[Segment], language: str = "") -> Filtered:
     result = Filtered([], [], sum(count for _, count, _ in shorn), english)
     for text, _, picture in shorn:
         if rule := fault_of(text, english=english):
-            result.removed.append(LeftOut(rule, text, (picture.target,)))
+            result.removed.append(Removed(rule, text, (picture.target,)))
         else:
             result.segments.append(Segment(text, picture))
     return result

@@ -2,7 +2,7 @@
 
 Methods, in order of preference: 1. steps with pictures in the page's schema.org data; 2. texts from a scraper
 for a known recipe site, with the pictures around them on the page; 3. the same with texts from schema.org;
-4. the page's layout: cards, explicit steps, or pictures between texts.
+4. the steps that limner finds in any text; 5. pictures that close the segments of a page without steps.
 """
 
 from __future__ import annotations
@@ -10,33 +10,40 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
 
 from limner.errors import DataError, MissingError
-from limner.records import PictureRef, Step
-from limner.research.datasets.recipes.layout import (
-    PictureOrder,
-    cards_with_steps,
-    file_name,
-    picture_order,
-    step_starts,
-    steps_of_page,
-    without_captions,
-    words_first,
-)
-from limner.text.document import Block, Document, LeftOut, check_count, pictures_of
-from limner.text.html import declared_document, letters_of, read_html
-from limner.text.html_blocks import collapse, parse_tree
+from limner.records import Block, PictureRef, Step
+from limner.text.blocks import Document, Find, check_count, letters, pictures_of, text_of
+from limner.text.declared import declared_document
 from limner.text.markdown import read_markdown
-from limner.text.plain import marker_of, names_method
+from limner.text.markup import parse_tree, read_html
+from limner.text.picture_files import finder
 from limner.text.read import decode_text
-from limner.text.segment import cut, join_continuations, mark_steps, split_sections, text_of
+from limner.text.segment import segment
+from limner.text.structure import structure
+from limner.text.words import role_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
+
+
+@dataclass(frozen=True)
+class Removed:
+    """Something that a recipe of a set does not contain.
+
+    Attributes:
+        rule: why, in a few words.
+        text: its text; "" for pictures alone.
+        pictures: targets of its pictures.
+    """
+
+    rule: str
+    text: str = ""
+    pictures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,38 +76,29 @@ def pieces_of_steps(steps: Iterable[Step], title: str = "") -> list[SavedPiece]:
     """
     pieces, last = [], title
     for step in steps:
-        known = step.title in (title, last) or names_method(step.title)
+        known = step.title in (title, last) or role_of(step.title) == "method"
         heading = "" if known else step.title
         pieces.append(SavedPiece("\n".join(filter(None, (heading, step.text))), step.pictures))
         last = step.title
     return pieces
 
 
-def pieces_of_blocks(blocks: Sequence[Block], order: PictureOrder = "after") -> list[SavedPiece]:
-    """Pieces of a page without explicit steps: each picture ends a piece or, with order "before", starts one.
+def pieces_of_blocks(blocks: Sequence[Block]) -> list[SavedPiece]:
+    """Pieces of a page without explicit steps: each picture ends a piece.
 
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
-    Departs: in the paper, pictures always follow their text.
     """
     pieces: list[SavedPiece] = []
     since: list[Block] = []
     for block in blocks:
-        if block.pictures and order == "before" and since:
-            pieces.append(_piece(since))
+        since.append(block)
+        if block.pictures:
+            pieces.append(SavedPiece(text_of(since), pictures_of(since)))
             since = []
-        if block.kind != "break":
-            since.append(block)
-        if block.pictures and order != "before":
-            pieces.append(_piece(since))
-            since = []
-    return [*pieces, _piece(since)] if since else pieces
+    return [*pieces, SavedPiece(text_of(since))] if text_of(since) else pieces
 
 
-def _piece(blocks: Sequence[Block]) -> SavedPiece:
-    return SavedPiece(text_of(blocks), pictures_of(blocks))
-
-
-def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[LeftOut]]:
+def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[Removed]]:
     """Merge pieces so that each segment has exactly one picture.
 
     A piece without a picture is merged into the next one, or at the end into the previous one. Of several
@@ -111,7 +109,7 @@ def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[
     Source: VRSS 2020, Section 3; docs/methods/data.md §3.2.
     """
     segments: list[Segment] = []
-    removed: list[LeftOut] = []
+    removed: list[Removed] = []
     waiting: list[str] = []
     for piece in pieces:
         if text := piece.text.strip():
@@ -121,12 +119,12 @@ def one_picture_each(pieces: Iterable[SavedPiece]) -> tuple[list[Segment], list[
             segments.append(Segment("\n\n".join(waiting), piece.pictures[0]))
             rule, lost = "further picture of a step", piece.pictures[1:]
             waiting = []
-        removed += [LeftOut(rule, picture.alt, (picture.target,)) for picture in lost]
+        removed += [Removed(rule, picture.alt, (picture.target,)) for picture in lost]
     words = "\n\n".join(waiting)
     if words and segments:
         segments[-1] = Segment(f"{segments[-1].text}\n\n{words}", segments[-1].picture)
     elif words:
-        removed.append(LeftOut("words without any picture", words))
+        removed.append(Removed("words without any picture", words))
     return segments, removed
 
 
@@ -134,7 +132,6 @@ Reader = Literal[
     "declared steps",
     "known site",
     "declared words",
-    "cards",
     "explicit steps",
     "pictures close segments",
     "recipeqa",
@@ -156,7 +153,6 @@ class SavedPage:
         source: its site, or its folder.
         title, author, license, language: as stated on the page, or "".
         reader: method that found its pieces.
-        order: position of its pictures relative to their text.
         pieces: pieces in reading order; each may have any number of pictures.
         left_out: parts removed while reading.
     """
@@ -169,9 +165,8 @@ class SavedPage:
     license: str
     language: str
     reader: Reader
-    order: PictureOrder
     pieces: tuple[SavedPiece, ...]
-    left_out: tuple[LeftOut, ...] = field(default=(), repr=False)
+    left_out: tuple[Removed, ...] = field(default=(), repr=False)
 
 
 def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> SavedPage:
@@ -190,76 +185,64 @@ def read_page(data: bytes, where: str, base: Path | None, url: str = "") -> Save
         raise DataError(f"{where}: larger than {MAX_BYTES // 10**6} MB; expected one page; split it")
     markdown = where.lower().endswith((".md", ".markdown"))
     text, _ = decode_text(data, where, html=not markdown)
-    text = text.replace("\0", "")
+    text, find = text.replace("\0", ""), finder(base)
     if markdown:
-        document = read_markdown(text, where, base)
+        document = read_markdown(text, where, find)
         check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
-        result = _general(document, where, set())
+        reader, pieces = _general(document, where)
     elif not text.strip():
         raise DataError(f"{where}: is empty; expected an HTML page")
     else:
         root = parse_tree(text, where)
         url = url or _own_address(text, root)
-        document, result = _read_html(text, root, where, base, url)
+        document, reader, pieces = _read_html(text, root, where, find, url)
     host = (urlsplit(url).hostname or "") if url else ""
     return SavedPage(
         where=where,
         url=url,
         source=host.removeprefix("www.") or (base.name if base else ""),
-        title=_title(document),
+        title=document.title,
         author=document.author,
         license=document.license,
         language=document.language,
-        reader=result.reader,
-        order=result.order,
+        reader=reader,
         pieces=tuple(
             SavedPiece(piece.text, tuple(_absolute(picture, url) for picture in piece.pictures))
-            for piece in result.pieces
+            for piece in pieces
         ),
-        left_out=tuple(document.left_out),
+        left_out=tuple(Removed(item.reason, item.text, item.pictures) for item in document.left_out),
     )
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Pieces, the method that found them, and the position of pictures."""
-
-    reader: Reader
-    pieces: list[SavedPiece]
-    order: PictureOrder = "beside"
-
-
-def _read_html(text: str, root: Element, where: str, base: Path | None, url: str) -> tuple[Document, _Found]:
+def _read_html(
+    text: str, root: Element, where: str, find: Find, url: str
+) -> tuple[Document, Reader, list[SavedPiece]]:
     """Read a page with the first method that finds at least two pictures."""
-    lost: list[str] = []
-    declared = declared_document(root, base, lost)
-    if declared and sum(bool(step.pictures) for step in declared.steps) >= 2:
-        document = read_html(text, where, base)
-        document.left_out += map(LeftOut, lost)
-        return document, _Found("declared steps", pieces_of_steps(document.steps, document.title))
-    # declared steps without pictures are ignored
-    document = read_html(text, where, base, declared=False)
+    document = read_html(text, where, find, declared=False)
     check_count(len(document.blocks), where, _MOST_PARAGRAPHS)
-    document.blocks, captions = without_captions(document.blocks)
-    document.left_out += [*captions, *map(LeftOut, lost)]
-    title, author = (declared.title, declared.author) if declared else ("", "")
+    stated = declared_document(root, find, document.notes)
+    if stated:
+        check_count(len(stated.declared), where, _MOST_PARAGRAPHS)
+        document.title, document.author = stated.title or document.title, stated.author or document.author
+        document.license, document.language = (
+            stated.license or document.license,
+            stated.language or document.language,
+        )
+        if sum(bool(step.pictures) for step in stated.declared) >= 2:
+            return document, "declared steps", pieces_of_steps(stated.declared, document.title)
     ways: list[tuple[Reader, list[str]]] = []
     if known := _known_site(text, url):
         words, title, author = known
         ways.append(("known site", words))
-    if declared:
-        ways.append(("declared words", [step.text for step in declared.steps]))
-        document.license = declared.license or document.license
-    document.title, document.author = title or document.title, author or document.author
+        document.title, document.author = title or document.title, author or document.author
+    if stated:
+        ways.append(("declared words", [step.text for step in stated.declared]))
     for reader, words in ways:
         check_count(len(words), where, _MOST_PARAGRAPHS)
-        result = _aligned(words, document.blocks, reader)
-        if _pictured(result.pieces) >= 2:
-            return document, result
-    preview_urls = root.xpath("//meta[@property='og:image' or @name='twitter:image']/@content")
-    return document, _general(
-        document, where, {file_name(preview_url) for preview_url in preview_urls if preview_url}
-    )
+        pieces = _aligned(words, document.blocks)
+        if _pictured(pieces) >= 2:
+            return document, reader, pieces
+    return document, *_general(document, where)
 
 
 def _absolute(picture: PictureRef, url: str) -> PictureRef:
@@ -270,65 +253,22 @@ def _absolute(picture: PictureRef, url: str) -> PictureRef:
     return picture
 
 
-def _general(document: Document, where: str, whole: set[str]) -> _Found:
-    """Read by layout: cards or explicit steps if they have most of the pictures, else split at pictures."""
-    if not document.steps and not document.blocks:
+def _general(document: Document, where: str) -> tuple[Reader, list[SavedPiece]]:
+    """The steps that limner finds, if they have pictures; else the page, divided at its pictures."""
+    if not document.blocks:
         raise DataError(f"{where}: no words in the main content; expected a page with steps")
-    title = _title(document)
-    marked = [
-        replace(item, kind="heading", level=1) if item.text == title and item.kind == "paragraph" else item
-        for item in document.blocks
-    ]
-    blocks, outside = steps_of_page(marked, whole | {title} - {""})
-    starts = step_starts(blocks)
-    order = picture_order(blocks, starts)
-    named = [item.kind == "heading" and (item.text == title or names_method(item.text)) for item in blocks]
-    words = [item for item, is_name in zip(blocks, named, strict=True) if not is_name or item.pictures]
-    by_picture = pieces_of_blocks(words, order)
-    if order == "before" and by_picture and not by_picture[0].pictures:
-        outside.append(LeftOut("before the steps", by_picture.pop(0).text))
-    most = min(2, _pictured(by_picture))
-    steps: list[SavedPiece] = []
-    cards, beside_cards = cards_with_steps(blocks)
-    if document.steps or _has_explicit(blocks):
-        ordered = words_first(blocks) if order == "before" else blocks
-        made = cut(replace(document, blocks=ordered), "step", where)
-        steps = pieces_of_steps(made.steps, title)
-    in_cards = [_card(item) for item in cards]
-    if _pictured(in_cards) >= max(2, _pictured(steps)):
-        result = _Found("cards", in_cards)
-        outside += beside_cards
-    elif steps and _pictured(steps) >= most:
-        result = _Found("explicit steps", steps, order)
-        outside += made.left_out
-    else:
-        result = _Found("pictures close segments", by_picture, order)
-    document.left_out += [item for item in outside if item.text or item.pictures]
-    return result
-
-
-def _card(blocks: Sequence[Block]) -> SavedPiece:
-    """A card as a piece, without the number before its text."""
-    worded = [block for block in blocks if not block.text.strip(" .:)#").isdecimal() or block.pictures]
-    return _piece([replace(block, kind="paragraph") for block in worded])
-
-
-def _title(document: Document) -> str:
-    """The title of a page: as stated, or its only first-level heading."""
-    first = [block.text for block in document.blocks if block.kind == "heading" and block.level == 1]
-    return document.title or (first[0] if len(first) == 1 else "")
+    structure(document)
+    division = segment(document, None, where)
+    steps = pieces_of_steps(division.steps, document.title)
+    shown = [block for block in division.blocks if block.role not in ("supplies", "aside")]
+    by_picture = pieces_of_blocks(shown)
+    if _pictured(steps) >= max(1, min(2, _pictured(by_picture))):
+        return "explicit steps" if division.by == "step" else "pictures close segments", steps
+    return "pictures close segments", by_picture
 
 
 def _pictured(pieces: list[SavedPiece]) -> int:
     return sum(bool(piece.pictures) for piece in pieces)
-
-
-def _has_explicit(blocks: list[Block]) -> bool:
-    """Whether there are two or more numbered list items, or headings such as "Step 1"."""
-    marked = mark_steps(blocks)
-    items = sum(block.kind == "item" and block.ordered for block in join_continuations(marked))
-    headings = sum(marker_of(section.title) is not None for section in split_sections(blocks))
-    return items >= 2 or headings >= 2
 
 
 def _own_address(text: str, root: Element) -> str:
@@ -363,37 +303,28 @@ def _known_site(text: str, url: str) -> tuple[list[str], str, str] | None:
         with suppress(Exception):
             value = getattr(scraper, name)()
             values = value if isinstance(value, list) else [value]
-            return [collapse(step_text) for step_text in values if isinstance(step_text, str)]
+            return [" ".join(step_text.split()) for step_text in values if isinstance(step_text, str)]
         return []
 
     words = stated("instructions_list")
     return (list(filter(None, words)), "".join(stated("title")), "".join(stated("author"))) if words else None
 
 
-def _aligned(words: list[str], blocks: list[Block], reader: Reader) -> _Found:
+def _aligned(words: list[str], blocks: list[Block]) -> list[SavedPiece]:
     """Known texts of steps, each with the pictures that the page shows between it and the next."""
     pictures: list[list[PictureRef]] = [[] for _ in words]
-    wanted = [letters_of(step_text.lower()) for step_text in words]
-    places = [
-        place
-        for place, block in enumerate(blocks)
-        if any(_same(step, letters_of(block.text.lower())) for step in wanted)
-    ]
-    order = picture_order(blocks, places)
+    wanted = list(map(letters, words))
     current = -1
-    for block in words_first(blocks) if order == "before" else blocks:
-        letters = letters_of(block.text.lower())
+    for block in blocks:
+        shown = letters(block.text)
         later = range(max(current, 0), len(words))
-        step_number = next((number for number in later if _same(wanted[number], letters)), None)
-        if step_number is None and letters and current == len(words) - 1:
+        step = next((number for number in later if _same(wanted[number], shown)), None)
+        if step is None and shown and current == len(words) - 1:
             break  # text after the last step
-        current = current if step_number is None else step_number
+        current = current if step is None else step
         if current >= 0:
             pictures[current] += block.pictures
-    pieces = [
-        SavedPiece(text, tuple(step_pictures)) for text, step_pictures in zip(words, pictures, strict=True)
-    ]
-    return _Found(reader, pieces, order)
+    return [SavedPiece(text, tuple(found)) for text, found in zip(words, pictures, strict=True)]
 
 
 def _same(step: str, block: str) -> bool:

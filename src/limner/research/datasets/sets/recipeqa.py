@@ -181,9 +181,9 @@ def _words(step: dict[str, Any], key: str) -> str:
 
 def _pairs(key: str, split: PairSplit, pieces: list[SavedPiece], counted: Counter[str]) -> list[Pair]:
     segments, removed = one_picture_each(pieces)
-    counted.update(one.reason for one in removed)
+    counted.update(item.rule for item in removed)
     usable = filtered(segments)
-    counted.update(f"steps: {one.reason}" for one in usable.removed)
+    counted.update(f"steps: {item.rule}" for item in usable.removed)
     if len(usable.segments) < 2:
         counted["recipes with fewer than 2 segments"] += 1
         return []

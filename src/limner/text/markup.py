@@ -1,0 +1,687 @@
+"""HTML as a tree, and its blocks in reading order; Markdown and Word documents become HTML first.
+
+One walk over the tree reports what a page shows and how it looks. What is a heading by its look, and what a
+step, is decided for all formats alike in `limner.text.structure` and `limner.text.segment`.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, count
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import parse_qs, urlsplit
+
+from lxml import etree, html
+
+from limner.errors import DataError
+from limner.records import Block, Mark, Passage, PictureRef
+from limner.text.blocks import Document, Find, LeftOut, cut, is_marked, letters, pictures_of, strip
+from limner.text.declared import declared_document, place_steps
+from limner.text.lines import bullets_in
+from limner.text.words import is_furniture, markers_in, role_of
+
+if TYPE_CHECKING:
+    from lxml.etree import _Element as Element
+
+
+# Attributes of HTML made from other formats: an element outside the running text, and source lines "a-b".
+ASIDE, LINES = "data-limner-aside", "data-limner-lines"
+# Maximum number of attributes of an element, and of elements of a page.
+MAX_ATTRIBUTES, MAX_ELEMENTS = 1_000, 60_000
+_PICTURES, _HEADINGS = ("img", "amp-img"), ("h1", "h2", "h3", "h4", "h5", "h6")
+_TABLE = ("table", "caption", "thead", "tbody", "tfoot", "tr", "td", "th")
+_PLAIN, _BOXES = ("p", "div", "center"), ("div", "article", "section")
+_NAMES = """address article aside blockquote body dd details dialog dir dl dt fieldset figcaption figure
+footer form header hgroup hr html li main menu nav ol pre search section summary ul"""
+_BLOCKS = frozenset(re.findall(r"\w+", _NAMES)).union(_HEADINGS, _TABLE, _PLAIN)
+_SILENT = ("title", "link", "meta", "base", "param", "col", "colgroup")
+_WORDLESS = (*_SILENT, "head", "script", "style", "template")
+_UNREADABLE = ("audio", "button", "canvas", "iframe", "input", "object", "select", "svg", "textarea", "video")
+_FURNITURE = ("nav", "footer", "aside", "form", "dialog", "menu")
+_FURNITURE_ROLES = ("navigation", "banner", "contentinfo", "complementary", "search", "dialog")
+_FURNITURE_NAME = re.compile(
+    r"(?i)(?:(?:wprm|wprm-recipe|tasty-recipes?|mv-create|entry|post|recipe|blog|site)[-_])?"
+    r"(?:comments?|commentlist|respond|disqus|sidebar|widget|share|sharing|sharedaddy|social|related"
+    r"|jp-relatedposts|cookies?|newsletter|adverts?|advertisement|ads?|breadcrumbs?|promo|subscribe|subscription"
+    r"|nav|navbar|navigation|pagination|pager|site-header|(?:site-|entry-|post-)?footer|skip-link|rating|toc"
+    r"|ez-toc|mw-editsection|table-of-contents|properties|screen-reader-text|sr-only|visually-hidden)(?:[-_].*)?"
+)
+_SHORTCODE = re.compile(r"(?:\[/?[a-z]\w*(?:[-_]\w+)*(?:\s[^][]*)?\]\s*)+")
+# A picture and its caption as WordPress stores them, which an export may contain.
+_CAPTION_SHORTCODE = re.compile(
+    r"(?i)\[caption\b[^][]{0,500}\]\s*((?:<a\b[^>]{0,2000}>\s*)?<img\b[^>]{0,5000}>(?:\s*</a>)?)"
+    r"([^][]{0,5000})\[/caption\]"
+)
+_CAPTION_NAME = re.compile(
+    r"(?i)(?:[\w-]*[-_])?caption(?:[-_]text)?|thumbcaption|gallerytext|(?:foto|image|img|photo)[-_]?credits?"
+)
+_FIGURE = re.compile(
+    r"(?i)(?:(?:abb(?:ildung)?|afbeelding|bild|fig(?:ur[ae]?)?|foto|ilustraci[oó]n|obrázek|photo|rysunek|şekil"
+    r"|рис(?:унок)?)\b\.?|[图圖図]|그림)\s?\d+\s?(?:[-–—.:：]|$)"
+)
+_LONGEST_CAPTION, _MOST_IN_BOX = 300, 6
+_TITLE_NAME = re.compile(r"(?i)(?:mso|(?:post|entry|article|page)[-_])?title")
+# A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
+_START_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+""")
+_VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
+# lxml parses these characters, but raises an error if text with them is assigned.
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_SPACES = re.compile(r"[ \t\n\r\f]+")
+_PLACEHOLDER = re.compile(r"(?i)^data:|placeholder|blank|spacer|lazy|load(?:ing|er)|spinner|pixel|1x1")
+_PICTURE_FILE = re.compile(r"(?i)\S{1,2000}\.(?:avif|gif|jpe?g|png|webp)(?:[?#]\S{0,2000})?")
+_Kind = Literal["strong", "emphasis", "code", "struck", "above", "below", "link"]
+_MARKS: dict[str, _Kind] = {
+    **dict.fromkeys(("b", "strong", "u", "dt", "summary"), "strong"),
+    **dict.fromkeys(("em", "i", "cite", "dfn", "var"), "emphasis"),
+    **dict.fromkeys(("code", "kbd", "samp", "tt"), "code"),
+    **dict.fromkeys(("s", "del", "strike"), "struck"),
+    **{"sup": "above", "sub": "below", "a": "link"},
+}
+_STYLED = ("span", "font", "p", "b", "strong", "i", "em", "a")
+_BOLD = ("bold", "600", "700", "800", "900")
+
+
+def parse_tree(text: str, where: str) -> Element:
+    """Parse HTML into an lxml tree of bounded size and depth; no network, no external entities.
+
+    Args:
+        text: the page, decoded.
+        where: name of the source, for messages.
+    Raises:
+        DataError: the page is empty, exceeds a limit, or cannot be parsed.
+    """
+    text = _CAPTION_SHORTCODE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _NOT_XML.sub(" ", text))
+    for tag in _START_TAG.finditer(text):  # the parser's time is quadratic in the number of attributes
+        long = len(tag[0]) > MAX_ATTRIBUTES
+        if long and len(re.findall(r"[\s/=]+", _VALUE.sub("=", tag[0]))) > 2 * MAX_ATTRIBUTES:
+            raise DataError(f"{where}: an HTML element has more than {MAX_ATTRIBUTES:,} attributes; split it")
+    # The text is already decoded: an encoding that it declares is ignored.
+    parser = html.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+    try:
+        root = html.document_fromstring(text.encode("utf-8"), parser=parser)
+    except (etree.ParserError, etree.XMLSyntaxError) as error:
+        reason = str(error)[:80]
+        raise DataError(f"{where}: is empty, or no HTML ({reason}); save it as plain text") from None
+    if any(entry.level_name == "FATAL" for entry in parser.error_log):
+        limits = "deeper than 250 levels, or with more than 10 MB in one element"
+        raise DataError(f"{where}: HTML nested {limits}; save it as plain text")
+    if sum(1 for _ in root.iter()) > MAX_ELEMENTS:
+        raise DataError(f"{where}: has more than {MAX_ELEMENTS:,} HTML elements; split it")
+    return root
+
+
+def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]:
+    """Blocks of an element and everything inside it.
+
+    Args:
+        root: lxml element.
+        find: finds the files of pictures.
+        left_out: receives furniture of the page: menus, forms, hidden elements, buttons.
+
+    Example:
+        >>> root = parse_tree("<h1>Tea</h1><ol><li>Boil <b>water</b>.</ol>", "tea.html")
+        >>> [(block.kind, block.text) for block in blocks_of(root, finder(None), [])]
+        [('heading', 'Tea'), ('item', 'Boil water.')]
+    """
+    css = _css(root)
+    etree.strip_elements(root, "script", "style", "template", with_tail=False)
+    walk = _Walk(root, find, left_out, css, _sizes(root))
+    walk.element(root)
+    walk.flush()
+    return walk.blocks
+
+
+def read_html(text: str, where: str, find: Find, *, declared: bool = True) -> Document:
+    """Read the main content of a page.
+
+    Args:
+        text: the decoded page.
+        where: its name, for messages.
+        find: finds the files of pictures.
+        declared: whether to look for steps that the page declares.
+    Returns:
+        The blocks of the main content, with the steps that the page declares (schema.org), where it shows
+        them; only what it declares, where it shows less than half of it.
+    """
+    root = parse_tree(text, where)
+    notes: list[str] = []
+    stated = declared_document(root, find, notes) if declared else None
+    body = next(root.iterchildren("body"), root)
+    share = 1.0
+    for main in dict.fromkeys((_main(body, text), body)):
+        document = Document()
+        document.blocks = blocks_of(main, find, document.left_out)
+        share = 1.0 if stated is None else place_steps(document, stated)
+        if share == 1:
+            break
+    for node in (main, *main.iterancestors()):
+        siblings = [*node.itersiblings(preceding=True), *node.itersiblings()]
+        document.left_out += [_left_out(other) for other in siblings if other.tag not in _WORDLESS]
+    if stated is not None and not document.declared:
+        what = "only what it declares is read" if share < 0.5 else "its visible text is read"
+        notes.append(f"the page shows its steps in other words than it declares: {what}")
+        document = replace(stated, left_out=[_left_out(body)], notes=[]) if share < 0.5 else document
+    document.left_out = [part for part in document.left_out if part.text or part.pictures]
+    document.notes += notes
+    _describe(document, root, main)
+    return document
+
+
+def _main(body: Element, text: str) -> Element:
+    """The element with the main content: <main>, the only <article>, or the one that trafilatura finds."""
+    for path in ("//main | //*[@role='main']", "//article", "//*[@itemprop='articleBody']"):
+        worded = [node for node in body.xpath(path) if any(map(str.strip, node.itertext()))]
+        if len(worded) == 1:
+            return worded[0]
+    if not any(_is_named_furniture(node) for node in body.iter()):
+        return body  # a hand-written page: everything is content
+    import trafilatura
+
+    # It only helps to locate the element, because it alters the text.
+    words = letters(trafilatura.extract(text, include_comments=False, favor_recall=True) or "")
+    pieces = [(letters(node.text or ""), node) for node in body.iter()]
+    pieces += [(letters(node.tail or ""), node.getparent()) for node in body.iterdescendants()]
+    weights: Counter[Element] = Counter()
+    for piece, parent in sorted(pieces, key=lambda pair: -len(pair[0]))[:500]:
+        if len(piece) > 20 and piece in words:
+            weights.update(dict.fromkeys((parent, *parent.iterancestors()), len(piece)))
+    main = inner = body
+    while inner is not None and weights:
+        main = inner
+        inner = next((child for child in main if weights[child] >= 0.9 * weights[body]), None)
+    return main if main.tag in _BLOCKS else next(main.iterancestors(*_BLOCKS), body)
+
+
+def _describe(document: Document, root: Element, main: Element) -> None:
+    """Add the page's title, credits, language and direction."""
+    meta: dict[str, str] = {}
+    for node in root.iter("meta"):
+        name = (node.get("name") or node.get("property") or "").lower()
+        meta.setdefault(name, _plain(node.get("content") or ""))
+    first = document.blocks[0] if document.blocks else Block()
+    stands = is_marked(first.text, first.marks, "strong")  # structure knows whether it is the title
+    if not document.title and sum(block.level == 1 for block in document.blocks) != 1 and not stands:
+        headings = [_words(node) for node in root.iter("h1")]
+        document.title = headings[0] if len(headings) == 1 else meta.get("og:title", "") or _head_title(root)
+    authors = [meta.get("author", ""), *map(_words, root.xpath("//a[@rel='author']"))]
+    document.author = document.author or next(filter(None, authors), "")
+    licenses = root.xpath("//link[@rel='license']/@href | //a[@rel='license']/@href")
+    document.license = document.license or next(iter(licenses), "")
+    for node in (main, *root.iterchildren("body"), root):
+        document.language = document.language or (node.get("lang") or "").strip()
+        stated = (node.get("dir") or "").strip().lower()
+        if document.direction is None and stated in {"ltr", "rtl"}:
+            document.direction = "rtl" if stated == "rtl" else "ltr"
+
+
+def _head_title(root: Element) -> str:
+    """The <title> of a page, without the name of the site where a heading repeats the rest."""
+    title = " ".join(map(_words, root.xpath("//head/title")))
+    headings = {letters(_words(node)) for node in root.iter(*_HEADINGS)}
+    return next((part for part in re.split(r"\s*[-–—|·»:]+\s+", title) if letters(part) in headings), title)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _words(node: Element) -> str:
+    return _plain("".join(node.itertext()))
+
+
+def _names(node: Element) -> list[str]:
+    return (node.get("class") or "").split()
+
+
+def _is_named_furniture(node: Element) -> bool:
+    """Whether the name of an element says that it is furniture of the page."""
+    if node.tag in ("html", "body", "main", "article"):
+        return False
+    if node.tag in _FURNITURE or node.get("role") in _FURNITURE_ROLES:
+        return node.get(ASIDE) is None
+    if node.tag == "header":
+        return next(node.iterancestors("article", "main", "section"), None) is None
+    return any(map(_FURNITURE_NAME.fullmatch, [*_names(node), node.get("id") or ""]))
+
+
+def _note(node: Element) -> str:
+    """What a part of a page by Google Docs is: a comment (cmnt), its mark, or a footnote (ftnt)."""
+    stated = node.get("id") if node.tag == "a" else node.xpath("string(p[1]/a[1]/@id)")
+    return (stated or "").rstrip("0123456789") if node.tag in ("a", "div") else ""
+
+
+def _left_out(node: Element) -> LeftOut:
+    pictures = (next(iter(_targets(picture)), "") for picture in node.iter(*_PICTURES))
+    return LeftOut("page furniture", _plain(" ".join(node.itertext())), tuple(filter(None, pictures)))
+
+
+def _sizes(root: Element) -> dict[Element, tuple[int, int]]:
+    """Number of letters and of pictures inside each element."""
+    sizes: dict[Element, tuple[int, int]] = {}
+    for _, node in etree.iterwalk(root, events=("end",)):
+        words = letters("".join([node.text or "", *(child.tail or "" for child in node)]))
+        inner = [sizes[child] for child in node]
+        pictures = (node.tag in _PICTURES) + sum(size[1] for size in inner)
+        sizes[node] = len(words) + sum(size[0] for size in inner), pictures
+    return sizes
+
+
+def _css(root: Element) -> dict[str, str]:
+    """Class → its rule in the style sheets inside a page; rules for a class alone."""
+    sheets = "".join(style.text or "" for style in root.getroottree().iter("style"))
+    rules = (re.fullmatch(r"\s*\w*\.([\w-]+)\s*\{(.*)", rule, re.DOTALL) for rule in sheets.split("}"))
+    return {rule[1]: rule[2] for rule in rules if rule}
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What an element gives to all blocks inside it; a flat element becomes one passage with lines."""
+
+    depth: int = 0
+    level: int = 0
+    quoted: bool = False
+    is_aside: bool = False
+    is_caption: bool = False
+    is_flat: bool = False
+    lines: tuple[int, int] | None = None
+    group: int = 0
+
+
+@dataclass
+class _Walk:
+    root: Element
+    find: Find
+    left_out: list[LeftOut]
+    css: Mapping[str, str]
+    sizes: Mapping[Element, tuple[int, int]]
+    at: _Place = _Place()
+    blocks: list[Block] = field(default_factory=list)
+    lower: bool = False  # whether headings stand below a title that is none of them
+    counts: list[int | None] = field(default_factory=list)  # last number in each list around
+    item: int | None = None  # index of an item that has no words yet
+    item_size: int = 0  # its number of letters
+    groups: dict[Element, int] = field(default_factory=dict)
+    numbers: count[int] = field(default_factory=lambda: count(1))
+    # the text since the last block
+    words: list[str] = field(default_factory=list)
+    length: int = 0
+    gap: bool = False  # whether white space follows
+    open: list[tuple[_Kind, str, int]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    pictures: list[tuple[int, str, PictureRef]] = field(default_factory=list)
+
+    def element(self, node: Element) -> None:
+        tag = node.tag
+        if lines := _lines(node):
+            pending = tag == "meta" and (self.words or self.pictures) and self.at.lines
+            self.at = replace(self.at, lines=((pending or lines)[0], lines[1]))
+        if tag in _SILENT:
+            return
+        is_caption = self.is_caption(node)
+        if self.is_left_out(node):
+            self.left_out.append(_left_out(node))
+        elif tag in _PICTURES:
+            self.picture(node)
+        elif tag == "noscript":  # repeats pictures that are loaded late
+            for picture in node.iter(*_PICTURES):
+                self.picture(picture)
+        elif tag == "br":
+            self.line()
+        elif tag in _BLOCKS or is_caption:
+            self.flush()
+            around = self.at
+            self.at = replace(
+                around,
+                quoted=around.quoted or tag == "blockquote",
+                is_aside=around.is_aside or node.get(ASIDE) is not None or _note(node) == "ftnt",
+                is_caption=around.is_caption or is_caption,
+                group=self.groups.get(node, around.group),
+            )
+            self.block(node)
+            self.flush()
+            self.at = around
+        else:
+            self.content(node)
+
+    def content(self, node: Element) -> None:
+        """Text and children of an element, with its marks."""
+        kinds = {_MARKS[node.tag]} if node.tag in _MARKS else set()
+        if node.tag in _STYLED:
+            rules = [self.css.get(name, "") for name in _names(node)]
+            style = ";".join([*rules, node.get("style") or ""]).lower()
+            for weight in re.findall(r"font-weight:\s*(\w+)", style)[-1:]:
+                kinds ^= {"strong"} if (weight in _BOLD) != ("strong" in kinds) else set()
+            kinds |= {"emphasis"} if re.search(r"font-style:\s*italic", style) else set()
+        elif node.tag in _HEADINGS and not self.at.level:  # a label inside an item
+            kinds.add("strong")
+        target = _link(node) if node.tag == "a" else ""
+        before, around = len(self.open), {kind for kind, *_ in self.open} - {"link"}
+        self.open += [
+            (kind, target, self.length) for kind in sorted(kinds - around) if kind != "link" or target
+        ]
+        boxes = [child for child in node if child.tag in _BOXES and all(self.sizes[child])]
+        alike = Counter(child.tag for child in boxes if self.sizes[child][1] <= _MOST_IN_BOX)
+        self.groups |= {child: next(self.numbers) for child in boxes if alike[child.tag] > 1}
+        self.say(node.text or "")
+        for child in node:
+            self.element(child)
+            self.say(child.tail or "")
+        self.marks += self.closed(self.open[before:])
+        del self.open[before:]
+
+    def block(self, node: Element) -> None:
+        tag = node.tag
+        is_title = tag in ("p", *_HEADINGS) and any(map(_TITLE_NAME.fullmatch, _names(node)))
+        if (is_title or tag in _HEADINGS) and not self.at.depth:
+            level = 1 if is_title else min(6, int(tag[1]) + self.lower)
+            self.at, self.lower = replace(self.at, level=level), self.lower or tag == "p"
+            self.content(node)
+        elif tag in ("ul", "ol", "dir"):
+            self.counts.append(_integer(node.get("start"), 1) - 1 if tag == "ol" else None)
+            self.content(node)
+            self.flush()
+            self.counts.pop()
+        elif tag == "li" and not _is_of_gallery(node):
+            last = self.counts[-1] if self.counts else None
+            number = None if last is None else _integer(node.get("value"), last + 1)
+            self.counts[-1:] = [number]
+            self.at = replace(self.at, depth=max(1, len(self.counts)))
+            self.end_item()
+            self.item, self.item_size = len(self.blocks), self.sizes[node][0]
+            self.blocks.append(self.placed(Block(kind="item", number=number)))
+            self.content(node)
+            self.flush()
+            self.end_item()
+        elif tag == "pre":
+            self.code(node)
+        elif tag == "hr":
+            self.add(Block(kind="break"))
+        elif tag == "table":
+            self.table(node)
+        else:
+            for caption in node.iterchildren("figcaption"):
+                node.append(caption)  # below its picture
+            self.content(node)
+
+    def end_item(self) -> None:
+        """Forget an item without words."""
+        if self.item is not None:
+            del self.blocks[self.item]
+            self.item = None
+
+    def code(self, node: Element) -> None:
+        for end in node.iter("br"):
+            end.tail = f"\n{end.tail or ''}"
+        self.add(Block(kind="code", text="".join(node.itertext()).strip("\n").rstrip()))
+        for picture in node.iter(*_PICTURES):
+            self.picture(picture)
+
+    def table(self, node: Element) -> None:
+        rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in node.xpath("tr | */tr")]
+        rows = [row for row in rows if row]
+        for above in node.iterchildren("caption"):
+            self.element(above)
+        if self.is_layout(node, rows):
+            self.layout(rows)
+            return
+        cells = [[self.cell(cell) for cell in row] for row in rows]
+        head = next((n for n, row in enumerate(rows) if any(cell.tag == "td" for cell in row)), len(rows))
+        text = "\n".join(" | ".join(cell.text.replace("\n", " ") for cell in row) for row in cells)
+        passages = tuple(tuple(Passage(text=cell.text, marks=cell.marks) for cell in row) for row in cells)
+        pictures = pictures_of(cell for row in cells for cell in row)
+        self.add(Block(kind="table", text=text, rows=passages, head=head, pictures=pictures))
+
+    def cell(self, node: Element) -> Block:
+        """What is in a cell of a table, with a line for each of its paragraphs."""
+        walk = replace(self, at=_Place(is_flat=True), words=[], length=0, open=[], marks=[], pictures=[])
+        walk.content(node)
+        pictures = tuple(picture for *_, picture in walk.pictures)
+        return strip(walk.taken()).model_copy(update={"pictures": pictures})
+
+    def is_layout(self, table: Element, rows: Sequence[Sequence[Element]]) -> bool:
+        """Whether a table only positions what is in it, as old pages and documents do."""
+        tags = {node.tag for node in table.iterdescendants()} - {*_TABLE[1:], *_PLAIN}
+        lines = [
+            max(1, len(cell.xpath("p | div"))) + len(cell.xpath(".//br")) for row in rows for cell in row
+        ]
+        sizes = [self.inside(row) for row in rows]
+        pictured = sum((2 - bool(words)) * bool(pictures) for words, pictures in sizes)
+        is_small = len(rows) < 2 or max(map(len, rows)) == 1
+        is_long = max(lines, default=0) > (2 if len(rows) == 2 else 5)
+        return is_small or is_long or pictured > 1 or not _BLOCKS.isdisjoint(tags)
+
+    def inside(self, row: Sequence[Element]) -> tuple[int, int]:
+        return sum(self.sizes[cell][0] for cell in row), sum(self.sizes[cell][1] for cell in row)
+
+    def layout(self, rows: Sequence[Sequence[Element]]) -> None:
+        """Cells of a table in reading order: by rows, or by columns below pictures or two headings."""
+        pairs = list(zip(rows[::2], rows[1::2], strict=False))
+        sizes = [self.inside(upper) for upper, _ in pairs]
+        heads = all(pictures and not words for words, pictures in sizes) or (
+            len(rows) == 2 and not sizes[0][1]
+        )
+        if heads and 2 * len(pairs) == len(rows) and all(len(upper) == len(lower) for upper, lower in pairs):
+            rows = [cells for pair in pairs for cells in zip(*pair, strict=True)]
+        for row in rows:
+            number = next(self.numbers)
+            for cell in row:  # a cell with picture and words is a box of its own
+                self.groups[cell] = next(self.numbers) if all(self.sizes[cell]) else number
+                self.element(cell)
+
+    def is_caption(self, node: Element) -> bool:
+        named = node.tag == "figcaption" or any(map(_CAPTION_NAME.fullmatch, _names(node)))
+        return named and not self.sizes[node][1] and not self.at.is_caption
+
+    def is_left_out(self, node: Element) -> bool:
+        """Whether an element is hidden, or furniture of the page and not most of it in spite of its name."""
+        words, pictures = self.sizes[node]
+        style = re.sub(r"\s", "", node.get("style") or "").lower()
+        return (
+            node.tag in _UNREADABLE
+            or node.get("hidden") is not None
+            or _note(node) in ("cmnt", "cmnt_ref")
+            or re.search("display:none|visibility:hidden", style) is not None
+            or (node.get("aria-hidden") == "true" and not pictures)
+            or (2 * words <= self.sizes[self.root][0] and _is_named_furniture(node))
+        )
+
+    def say(self, text: str) -> None:
+        """Add text, with white space as a browser shows it."""
+        spaced = _SPACES.sub(" ", text)
+        if words := spaced.strip(" "):
+            if (self.gap or spaced[0] == " ") and self.words and self.words[-1] != "\n":
+                words = f" {words}"
+            self.words.append(words)
+            self.length += len(words)
+        self.gap = spaced[-1:] == " " or (self.gap and not spaced)
+
+    def line(self) -> None:
+        self.words.append("\n")
+        self.length += 1
+        self.gap = False
+
+    def picture(self, node: Element) -> None:
+        targets = _targets(node)
+        alt = _plain(node.get("alt") or "")
+        alt = "" if alt.lower() == "untitled" else alt
+        if "emoji" in _names(node):
+            self.say(alt)
+        elif not targets or {node.get("width"), node.get("height")} <= {"0", "1"}:
+            self.left_out.append(LeftOut("page furniture", alt, tuple(targets[:1])))
+        elif (self.length, targets[0]) not in [last[:2] for last in self.pictures[-1:]]:
+            links = [target for _, target, _ in self.open if _PICTURE_FILE.fullmatch(target)]
+            refs = [self.find(target, alt) for target in (*targets, *links)]
+            ref = next((ref for ref in refs if ref.path or ref.data), refs[0])
+            self.pictures.append((self.length, targets[0], ref))
+            self.gap = True
+
+    def closed(self, marks: Sequence[tuple[_Kind, str, int]]) -> list[Mark]:
+        return [Mark(start=start, end=self.length, kind=kind, target=target) for kind, target, start in marks]
+
+    def taken(self) -> Block:
+        """The text since the last block, with its marks."""
+        text = "".join(self.words)
+        marks = []
+        for mark in sorted([*self.marks, *self.closed(self.open)], key=lambda mark: (mark.start, -mark.end)):
+            piece = text[mark.start : mark.end]
+            if piece.strip():
+                start = mark.start + len(piece) - len(piece.lstrip())
+                marks.append(mark.model_copy(update={"start": start, "end": start + len(piece.strip())}))
+        self.words, self.length, self.gap, self.marks = [], 0, False, []
+        self.open = [(kind, target, 0) for kind, target, _ in self.open]
+        return Block(text=text, marks=tuple(marks))
+
+    def flush(self) -> None:
+        """End a block with the text and pictures since the last one."""
+        if self.at.is_flat:
+            if self.words and self.words[-1] != "\n":
+                self.line()
+        elif self.words or self.pictures:
+            pictures, self.pictures = self.pictures, []
+            whole = self.taken()
+            if self.at.level:  # a heading is one line; its pictures stand below it
+                whole = whole.model_copy(update={"text": whole.text.replace("\n", " ") + "\n"})
+                pictures = [(len(whole.text), *picture[1:]) for picture in pictures]
+            for block in _parted(whole, pictures):
+                self.add(block)
+
+    def placed(self, block: Block) -> Block:
+        at: dict[str, object] = {"depth": block.depth or self.at.depth, "quoted": self.at.quoted}
+        at |= {"lines": self.at.lines, "group": self.at.group, "role": "aside" if self.at.is_aside else ""}
+        return block.model_copy(update=at)
+
+    def add(self, block: Block) -> None:
+        """Add a block at the place of the walk; words right below a picture may be its caption."""
+        last = self.blocks[-1] if self.blocks else Block()
+        words = block.text.strip()
+        if block.kind == "paragraph" and not block.pictures:
+            below = last.kind == "picture" and _is_caption_line(block, last)
+            if last.pictures and not last.pictures[-1].caption and (self.at.is_caption or below):
+                picture = last.pictures[-1].model_copy(update={"caption": words})
+                shown: dict[str, object] = {"pictures": (*last.pictures[:-1], picture)}
+                if last.lines and self.at.lines:
+                    shown["lines"] = (last.lines[0], self.at.lines[1])
+                self.blocks[-1] = last.model_copy(update=shown)
+                return
+            is_number = words.isdecimal() and self.item_size > len(words) < 3  # of an item, apart from it
+            if is_number and self.item is not None:
+                self.blocks[self.item] = self.blocks[self.item].model_copy(update={"number": int(words)})
+                return
+            if is_furniture(words) or (_SHORTCODE.fullmatch(words) and re.search("[=_/-]", words)):
+                self.left_out.append(LeftOut("page furniture", words))
+                return
+        block = self.placed(block)
+        if self.at.level and block.kind == "paragraph":
+            block = block.model_copy(update={"kind": "heading", "level": self.at.level})
+        elif self.item is not None and words:
+            if block.kind == "paragraph":  # the words of the item, perhaps below its pictures
+                pictures = (*pictures_of(self.blocks[self.item :]), *block.pictures)
+                item = {"kind": "item", "number": self.blocks[self.item].number, "pictures": pictures}
+                block = block.model_copy(update=item)
+                del self.blocks[self.item :]
+            self.item = None
+        self.blocks.append(block)
+
+
+def _parted(whole: Block, pictures: Sequence[tuple[int, str, PictureRef]]) -> list[Block]:
+    """Text as blocks, divided at blank lines, at lines with pictures alone, and at typed markers and bullets.
+
+    Args:
+        whole: the text, with its line breaks.
+        pictures: position in the text, address and reference of each picture.
+    """
+    lines = whole.text.split("\n")
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    pictured: list[list[PictureRef]] = [[] for _ in starts]
+    for place, _, picture in pictures:
+        pictured[bisect_right(starts, place, hi=len(lines)) - 1].append(picture)
+    numbered = markers_in(lines)
+    begins = numbered.keys() | bullets_in(lines, numbered)
+    made: list[Block] = []
+    marks, here = deque(whole.marks), list[Mark]()
+    first: int | None = None
+    for number, line in enumerate([*lines, ""]):
+        is_blank = not line.strip()
+        alone = pictured[number] and (is_blank or _is_marked(whole, starts[number], len(line)))
+        if first is not None and (is_blank or alone or number in begins):
+            inside = tuple(picture for part in pictured[first:number] for picture in part)
+            here = [mark for mark in here if mark.end > starts[first]]
+            while marks and marks[0].start < starts[number]:
+                here.append(marks.popleft())
+            near = whole.model_copy(update={"marks": here})
+            block = strip(cut(near, starts[first], starts[number] - 1))
+            made.append(block.model_copy(update={"pictures": inside}))
+            first = None
+        if alone:
+            made += [Block(kind="picture", pictures=(picture,)) for picture in pictured[number]]
+            pictured[number] = []
+        first = number if first is None and not is_blank else first
+    return made
+
+
+def _is_marked(whole: Block, start: int, length: int) -> bool:
+    """Whether a line of a block is emphasised."""
+    line = cut(whole, start, start + length)
+    return is_marked(line.text, line.marks, "emphasis")
+
+
+def _is_caption_line(block: Block, picture: Block) -> bool:
+    """Whether a paragraph right below a picture is its caption: emphasised, numbered, or its description."""
+    if len(block.text) > _LONGEST_CAPTION or role_of(block.text) is not None:
+        return False
+    same = letters(block.text) == letters(picture.pictures[-1].alt) != ""
+    return same or is_marked(block.text, block.marks, "emphasis") or _FIGURE.match(block.text) is not None
+
+
+def _is_of_gallery(item: Element) -> bool:
+    """Whether an item of a list is a picture of a gallery."""
+    around = item.getparent()
+    names = f"{item.get('class')} {None if around is None else around.get('class')}"
+    words = "".join([item.text or "", *(child.tail or "" for child in item)]).strip()
+    figures = [child.tag for child in item if child.tag != "br"]
+    return "gallery" in names or (not words and figures != [] and {"figure"}.issuperset(figures))
+
+
+def _link(node: Element) -> str:
+    """Address of a link, also of one that Google Docs redirects; "" for a place of the same page."""
+    target = (node.get("href") or "").strip()
+    if target.startswith("https://www.google.com/url?"):
+        target = parse_qs(urlsplit(target).query).get("q", [target])[0]
+    return "" if target.lower().startswith(("#", "javascript:")) else target
+
+
+def _targets(node: Element) -> list[str]:
+    """Addresses at which a picture may be found, the one that the page shows first."""
+    source = (node.get("src") or "").strip()
+    late = [node.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
+    sets = [node.get(name) for name in ("data-srcset", "data-lazy-srcset", "srcset")]
+    for parent in node.iterancestors("picture"):
+        sets += [item.get(name) for item in parent.iter("source") for name in ("srcset", "data-srcset")]
+    more = [target for stated in sets if stated for target in _sized(stated)]
+    targets = [*late, *more] if _PLACEHOLDER.search(source) else [*late, source, *more]
+    return [target for target in dict.fromkeys(targets) if target] or [source] * bool(source)
+
+
+def _sized(srcset: str) -> list[str]:
+    """The candidates of a srcset, ``a.jpg 480w, b.jpg 2x``, the largest first."""
+    sized: list[tuple[float, str]] = []
+    for candidate in re.split(r",\s+|,$", srcset.strip()):
+        address, _, descriptor = candidate.strip().partition(" ")
+        size = re.match(r"\d{1,9}(?:\.\d{1,9})?", descriptor.strip())
+        sized.append((-float(size[0]) if size else 0.0, address))
+    return [address for _, address in sorted(sized) if not address.startswith("data:")]
+
+
+def _lines(node: Element) -> tuple[int, int] | None:
+    """Source lines of an element, if it was made from another format."""
+    stated = node.get(LINES) or (node[0].get(LINES) if node.tag == "pre" and len(node) else None)
+    match = re.fullmatch(r"([0-9]{1,7})-([0-9]{1,7})", stated or "")
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def _integer(value: str | None, default: int) -> int:
+    return int(value) if value and re.fullmatch(r"\s*-?\d{1,9}\s*", value) else default

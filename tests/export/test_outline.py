@@ -1,0 +1,195 @@
+"""The outline that all formats walk: where pictures stand, what describes them, what is a number."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from block_notation import notation
+from exports import board_of, item
+
+from limner.export import Plan, suited_to
+from limner.export.outline import Outline, Panel, divided
+from limner.records import Area, Block, Board, BoardStep, Candidate, Framing, PictureRef
+
+PARAGRAPH = Block(text="Words.")
+
+
+def outline_of(board: Board, **options: object) -> Outline:
+    return Outline(board, Plan(**options), ".html")
+
+
+def shown(outline: Outline) -> list[object]:
+    """Pieces: blocks in notation; of steps also number, title, and captions or names of the plate."""
+    return [
+        {
+            "number": piece.number,
+            "title": piece.title,
+            "plate": [figure.caption or Path(figure.path).stem for figure in piece.plate],
+            "body": notation(piece.body),
+        }
+        if isinstance(piece, Panel)
+        else notation(piece)
+        for piece in outline.pieces
+    ]
+
+
+def test_pictures_of_the_text_stand_apart_or_among_its_words(travels: Board) -> None:
+    outline = outline_of(travels)
+    assert shown(outline) == [
+        ["We left early.", "[wide.jpg: The plain at dawn]"],
+        {
+            "number": None,
+            "title": "The market",
+            "plate": ["Cheese of the valley", "Fish from the harbour", "Flowers from the south"],
+            "body": ["We spent the morning at the market."],
+        },
+        {
+            "number": None,
+            "title": "The train",
+            "plate": [],
+            "body": ["Then we took the train.", "[clear.jpg: Our train]", "It was late."],
+        },
+        {"number": None, "title": "", "plate": ["Ana Lima · CC BY 4.0"], "body": ["At home we slept."]},
+    ]
+    assert outline.warnings == ["the picture gone.jpg of the text is left out: it is not there"]
+    assert [len(panel.figures) for panel in outline.panels] == [3, 1, 1]
+
+
+def test_the_items_of_a_recipe_are_steps_with_their_own_numbers(recipe: Board) -> None:
+    outline = outline_of(recipe)
+    assert outline.layout == "recipe"
+    assert [(panel.number, notation(panel.body)) for panel in outline.panels] == [
+        (1, ["Mix all softly.", "- slowly"]),
+        (2, ["Bake for an hour."]),
+        (3, ["Eat with cream."]),
+    ]
+    before = outline.pieces[0]
+    assert isinstance(before, tuple)
+    groups = [(is_supplies, notation(blocks)) for is_supplies, blocks in divided(before)]
+    assert [is_supplies for is_supplies, _ in groups] == [False, True, False]
+    assert groups[1][1] == ["## Ingredients", "- 250 g flour", "- 2 eggs", "what | grams / butter | 100"]
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "body"),
+    [
+        ([item("Saw.", 7)], 7, ["Saw."]),
+        ([item("Saw.")], None, ["Saw."]),
+        ([item("Saw.", 2, depth=2), Block(text="Slowly.", depth=2)], 2, ["Saw.", "Slowly."]),
+        ([item("Saw.", 1), item("Glue.", 2)], None, ["1. Saw.", "2. Glue."]),
+        ([Block(kind="heading", text="Saw", level=2), item("Along.", 1)], None, ["1. Along."]),
+        ([Block(text="Saw.")], None, ["Saw."]),
+    ],
+    ids=["numbered", "bullet", "inner", "list", "heading", "paragraph"],
+)
+def test_a_step_has_the_number_that_its_text_gives_it(step, number, body) -> None:
+    (panel,) = outline_of(board_of(step), with_reasons=True, layout="recipe").panels
+    assert (panel.number, notation(panel.body)) == (number, body)
+
+
+def test_a_heading_alone_is_a_step_and_keeps_its_picture(reference) -> None:
+    heading = Block(kind="heading", text="Morning", level=3, pictures=(reference("odd"),))
+    (panel,) = outline_of(board_of([heading])).panels
+    assert (panel.title, panel.level, panel.body) == ("Morning", 3, ())
+    assert len(panel.plate) == 1
+
+
+@pytest.mark.parametrize(
+    ("places", "is_plate"),
+    [
+        ("pW", True),
+        ("Wp", True),
+        ("ppW", True),
+        ("WpW", False),
+        ("pWp", False),
+        ("WWi", True),
+        ("WiW", False),
+    ],
+)
+def test_a_plate_is_what_stands_together_at_one_end(reference, places: str, is_plate: bool) -> None:
+    blocks = {
+        "W": PARAGRAPH,
+        "p": Block(kind="picture", pictures=(reference("odd"),)),
+        "i": Block(text="Words with one.", pictures=(reference("odd"),)),
+    }
+    (panel,) = outline_of(board_of([blocks[place] for place in places])).panels
+    assert bool(panel.plate) == is_plate
+    assert len(panel.figures) == len(places.lower().replace("w", ""))
+
+
+def test_the_author_describes_a_picture_else_its_own_caption_else_nobody(pictures, reference) -> None:
+    steps = [
+        [PARAGRAPH, pictures["odd"]],
+        [PARAGRAPH, pictures["wide"]],
+        [PARAGRAPH, Block(kind="picture", pictures=(reference("cmyk", alt="Theirs", caption="Below"),))],
+        [PARAGRAPH, Block(kind="picture", pictures=(reference("cmyk", caption="Below"),))],
+    ]
+    board = board_of(*steps)
+    figures = [panel.figures[0] for panel in outline_of(board).panels]
+    assert [(one.alt, one.caption) for one in figures] == [
+        ("An odd name", ""),
+        ("", ""),
+        ("Theirs", "Below"),
+        ("", "Below"),
+    ]
+    framing = Framing(crop=Area(x=0, y=0, width=1, height=0.5), alt="Mine <2026>", caption="")
+    framed = board.steps[0].model_copy(update={"framing": framing})
+    changed = board.model_copy(update={"steps": (framed, *board.steps[1:])})
+    figure = outline_of(changed).panels[0].figures[0]
+    assert (figure.alt, figure.caption, figure.aspect) == ("Mine <2026>", "", pytest.approx(200 / 75))
+
+
+def test_a_given_picture_that_the_library_has_brings_its_credits_and_framing(pictures, reference) -> None:
+    board = board_of([PARAGRAPH, Block(kind="picture", pictures=(reference("turned", caption="Ours"),))])
+    given = BoardStep(
+        position=0,
+        chosen=Candidate(picture=pictures["turned"], score=1),
+        framing=Framing(crop=Area(x=0, y=0, width=1, height=0.5)),
+        origin="given",
+    )
+    (figure,) = outline_of(board.model_copy(update={"steps": (given,)})).panels[0].figures
+    assert (figure.alt, figure.caption) == ("A red roof", "Ours · Ana Lima · CC BY 4.0")
+    assert figure.aspect == pytest.approx(200 / 150)
+
+
+def test_a_picture_inside_a_document_is_drawn_like_a_file(pictures) -> None:
+    data = Path(pictures["turned"].path).read_bytes()
+    inside = PictureRef(target="picture-1.jpeg", data=data, sha256=hashlib.sha256(data).hexdigest())
+    (panel,) = outline_of(board_of([PARAGRAPH, Block(kind="picture", pictures=(inside,))])).panels
+    copy = panel.plate[0].printed(100, 100)
+    assert (copy.width_px, copy.height_px) == (200, 300)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"path": None, "problem": "is not there"}, "it is not there"),
+        ({"path": None}, "is not on this machine"),
+        ({"sha256": "0" * 64}, "may have changed"),
+        ({"sha256": None}, "may have changed"),
+        ({"data": b"no picture"}, "not a picture"),
+    ],
+    ids=["gone", "web", "changed", "unchecked", "broken"],
+)
+def test_what_cannot_be_shown_is_named_once_and_nothing_takes_its_place(reference, change, why) -> None:
+    lost = reference("odd", caption="A lost caption").model_copy(update=change)
+    block = Block(kind="picture", pictures=(lost,))
+    outline = outline_of(board_of(block, [PARAGRAPH, block]))
+    assert shown(outline) == [{"number": None, "title": "", "plate": [], "body": ["Words."]}]
+    (warning,) = outline.warnings
+    assert why in warning
+    assert warning.startswith("the picture odd.jpg of the text is left out: ")
+
+
+@pytest.mark.parametrize(
+    ("parts", "layout"),
+    [
+        ([[Block(text="Once there was a fox.")]], "book"),
+        ([[Block(text="word " * 80)]], "article"),
+        ([Block(kind="heading", text="One", level=2), [PARAGRAPH]], "article"),
+        ([[item("Saw.", 1)]], "recipe"),
+        ([item("a saw", role="supplies"), [PARAGRAPH]], "recipe"),
+    ],
+)
+def test_the_layout_suits_the_text(parts, layout: str) -> None:
+    assert suited_to(board_of(*parts).story) == layout
