@@ -26,9 +26,10 @@ from lxml import html
 from PIL import Image
 from pypdf import PdfReader
 
+from limner.encodings import decode_text
 from limner.errors import LimnerError
 from limner.library import Library
-from limner.text.read import Reading, decode_text, read_story_report
+from limner.text.read import Reading, read
 
 ROOTS = (Path(sysconfig.get_path("purelib")), Path("/usr/share"), Path("/usr/lib"))
 DOCUMENTS = (
@@ -115,26 +116,25 @@ def words_of(file: Path) -> Counter[str]:
 
 
 def words_told(reading: Reading) -> Counter[str]:
-    """The words of the title, the steps and what was told as left out or kept."""
+    """The words of the title, the author, the blocks and what was left out."""
     story = reading.story
-    texts = [story.title, *(f"{step.title} {step.text}" for step in story.steps)]
-    texts += [part.text for part in (*story.between, *reading.left_out)]
+    texts = [story.title, story.author, *(block.text for block in story.blocks)]
+    texts += [part.text for part in reading.left_out if part.reason == "page furniture"]
     return Counter(re.findall(r"\w+", " ".join(texts)))
 
 
 def row_of_document(library: Library, file: Path, folder: Path) -> tuple[str, str, str, str]:
     """Steps, what is in no step, what is lost, whether it comes out the same again."""
     try:
-        reading = read_story_report(file)
+        reading = read(file)
     except LimnerError as error:
         return "refused", str(error), "", ""
     story = reading.story
-    kept = sum(len(one.text.split()) for one in reading.left_out if one.kept)
-    left = Counter[str]()
+    words = Counter[str]()
     for one in reading.left_out:
-        left[one.reason] += 0 if one.kept else len(one.text.split())
+        words[one.reason] += len(one.text.split())
     out, again = folder / "out.md", folder / "again.md"
-    for own in [one for part in (*story.steps, *story.between) for one in part.pictures if one.path]:
+    for own in [one for block in story.blocks for one in block.pictures if one.path]:
         copy = folder / own.target
         if copy.resolve().is_relative_to(folder):
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -154,9 +154,8 @@ def row_of_document(library: Library, file: Path, folder: Path) -> tuple[str, st
         gone = list((due - words_told(reading)).elements())
         lost = f"{len(gone)} of {due.total()} words" + (f" ({' '.join(gone[:6])})" if gone else "")
     same = made.replace("out_pictures/", "again_pictures/") == again.read_text(encoding="utf-8")
-    others = [f"{count} {reason}" for reason, count in left.items() if count]
-    steps = f"{len(story.steps)} by {story.by}"
-    return steps, f"{kept} kept; left out: {', '.join(others) or 'none'}", lost, "same" if same else "differs"
+    outside = ", ".join(f"{count} {reason}" for reason, count in words.items() if count) or "0"
+    return f"{len(story.steps)} by {story.by}", outside, lost, "same" if same else "differs"
 
 
 def main() -> None:

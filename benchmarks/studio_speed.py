@@ -41,7 +41,7 @@ from limner.store.store import PICTURES, PICTURES_SCHEMA
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio
-from limner.text.read import parse_story_report
+from limner.text.read import read_text
 
 FOLDER = Only(folder="/made-up/007")
 
@@ -115,7 +115,7 @@ class Plain:
 
 def story_of(number: int, steps: int = 10) -> Story:
     """A text that is new."""
-    return parse_story_report(text_of(number, steps), format="markdown").story
+    return read_text(text_of(number, steps), format="markdown").story
 
 
 def texts(home: Path, steps: int, runs: int) -> None:

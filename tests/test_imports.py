@@ -30,7 +30,7 @@ ALLOWED = {
     "store": {"pictures", "encoders"},
     "describe": {"pictures", "encoders", "store"},
     "match": {"text", "pictures", "encoders", "store"},
-    "export": {"text", "pictures", "encoders", "store", "match"},
+    "export": {"text", "pictures"},
     "door": PRODUCT,
     "server": set(),
     "studio": PRODUCT | {"door", "server"},

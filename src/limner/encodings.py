@@ -1,4 +1,4 @@
-"""Decoding of short texts in an unknown encoding, if the encoding is certain.
+"""Decoding of files in an unknown encoding, and of captions, if theirs is certain.
 
 A caption is too short for statistics of letters: the same bytes are "Smørrebrød" in Windows-1252 and
 "Smřrebrřd" in Windows-1250. An encoding is possible only if one of its languages has all the letters.
@@ -10,7 +10,9 @@ import codecs
 import re
 import unicodedata
 from collections.abc import Mapping
+from contextlib import suppress
 
+from limner.errors import DataError
 from limner.language import language_of
 
 # longest first: the mark of UTF-32 little-endian begins with that of UTF-16
@@ -74,6 +76,73 @@ _EXPECTED = dict.fromkeys((*_WESTERN, *_CENTRAL, *_BALTIC, *_TURKISH), 1.0) | {"
 # English typography of Windows; letters in other encodings
 _APOSTROPHE = re.compile("(?<=[A-Za-z])’(?:s|t|re|ll|ve|d|m)\\b")
 _LEAST, _FEWEST_WORDS = 0.9, 3
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
+"""A charset declaration, in the form of the prescan of the HTML standard."""
+_PRESCAN_BYTES, _DETECT_BYTES = 2048, 1 << 20
+_CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27}
+
+
+def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, str]:
+    """Decode a text file without changing or losing a character.
+
+    Order: byte-order mark; UTF-8 if the bytes are valid and not plain ASCII; the charset that an HTML page
+    declares; ASCII; detection by charset-normalizer.
+
+    Args:
+        data: the whole file.
+        where: its name, for messages.
+        html: whether to look for a declared charset.
+    Returns:
+        The text without its byte-order mark, and a note on the choice ("" if it was certain).
+    Raises:
+        DataError: the data fit no encoding.
+    """
+    encoding = next((encoding for mark, encoding in MARKS if data.startswith(mark)), None)
+    note = ""
+    if encoding is None:
+        encoding = _declared(data) if html else None
+        note = f"read as {encoding}, the charset the page declares"
+        if encoding is None or not data.isascii():
+            with suppress(UnicodeDecodeError):
+                return data.decode(), ""
+        if encoding is None:
+            encoding = _detected(data, where)
+            note = f"not UTF-8: read as {encoding}, a guess; save it as UTF-8 if letters look wrong"
+    try:
+        return data.decode(encoding).removeprefix("\ufeff"), note
+    except UnicodeError as error:
+        reason = str(error).splitlines()[0]
+        raise DataError(
+            f"{where}: is not valid {encoding} ({reason}); expected a text; save it as UTF-8"
+        ) from None
+
+
+def _declared(data: bytes) -> str | None:
+    """Charset that a page declares, if it is one that browsers would use."""
+    match = _CHARSET.search(data[:_PRESCAN_BYTES])
+    if match is None:
+        return None
+    try:
+        info = codecs.lookup(match[1].decode("ascii"))
+        "".encode(info.name)  # refuses codecs from bytes to bytes, such as hex
+    except (LookupError, UnicodeError):
+        return None
+    # Browsers read both as Windows-1252, and pages are written for browsers. UTF-16 cannot be
+    # declared in ASCII, and bytes that are not UTF-8 cannot be UTF-8.
+    if info.name in {"iso8859-1", "ascii"}:
+        return "cp1252"
+    return None if info.name.startswith(("utf-8", "utf-16", "utf-32", "idna", "punycode")) else info.name
+
+
+def _detected(data: bytes, where: str) -> str:
+    from charset_normalizer import from_bytes
+
+    sample = data[:_DETECT_BYTES]
+    binary = sum(byte in _CONTROL for byte in sample) * 50 > len(sample)
+    best = None if binary else from_bytes(sample).best()
+    if best is None:
+        raise DataError(f"{where}: is not a text in any known encoding; expected a text; save it as UTF-8")
+    return best.encoding
 
 
 def decode_caption(data: bytes) -> str:

@@ -123,7 +123,7 @@ def test_nothing_lies_beyond_the_edge_of_a_phone(storyboard) -> None:
     assert beyond(page) == {}
     page.keyboard.press("Escape")
     page.click("#export")
-    page.get_by_label("Full-resolution pictures").wait_for()
+    page.get_by_label("With reasons").wait_for()
     assert beyond(page) == {}
     page.goto(f"{page.url.split('/projects/')[0]}/library")
     page.wait_for_selector("#grid .cell")
@@ -199,7 +199,7 @@ def test_the_preview_of_a_pdf_is_its_first_page_of_the_size_chosen(storyboard) -
     page.get_by_label("PDF").check()
     page.get_by_label("Layout").select_option("article")
     page.get_by_label("Page size").select_option("a5")
-    for control in ("Page size", "Steps only", "With reasons", "Full-resolution pictures"):
+    for control in ("Page size", "With reasons"):
         expect(page.get_by_label(control)).to_be_in_viewport()
     frame = page.frame_locator(".preview iframe")
     first = frame.locator("img[alt='Page 1']")

@@ -107,7 +107,7 @@ def test_the_studio_works_says_so_once_and_keeps_projects_elsewhere(library, tmp
 
     monkeypatch.setattr("limner.studio.app.serve", serve)
     # Imports of another thread change for a moment which warnings are shown.
-    monkeypatch.setattr("limner.studio.app._warm", lambda engine: None)
+    monkeypatch.setattr("limner.studio.engine.Engine.warm", lambda engine: None)
     assert limner(["studio", "--library", str(library), "--port", "0", "--no-browser"]) == 0
     told = capsys.readouterr().err
     assert told.count(SAID) == 1

@@ -8,7 +8,7 @@ import pytest
 from exports import board_of, candidate, item
 from PIL import Image
 
-from limner.records import Block, Board, BoardStep, Caption, Mark, Passage, Picture, PictureRef, Step, Story
+from limner.records import Block, Board, Caption, Mark, Passage, Picture, PictureRef
 
 ARABIC = "جاءت السلحفاة لزيارة أنانسي وقت العشاء."
 
@@ -141,84 +141,43 @@ MakeBoard = Callable[..., Board]
 
 
 @pytest.fixture(scope="session")
-def make_board(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) -> MakeBoard:
-    """A function that makes a storyboard.
+def make_board(pictures: dict[str, Picture]) -> MakeBoard:
+    """A function that makes a storyboard of a text a step, by default all with the same picture."""
 
-    ``make_board(texts, title=…, direction=…, captions=…)`` takes one picture after the other; without
-    texts it makes the sample: decoded, pinned, given, blank, wide, tall.
-    """
-
-    def build(
-        texts: list[str] | None = None,
-        *,
-        title: str = "The red roof",
-        direction: str = "ltr",
-        language: str = "en",
-        alt: str = "",
-        reason: str = "Its words fit.",
-        swap: Picture | None = None,
-    ) -> Board:
-        others = (candidate(pictures["odd"]), candidate(pictures["clear"]))
-        sample = texts is None
-        texts = texts or [
-            "Once there was a red roof.\n\nIt leaked.",
-            "A pinned step.",
-            "A given step.",
-            "Nothing fits here.",
-            "A wide plain.",
-            "A tall tower.",
-        ]
-        names = ["turned", "cmyk", "odd", None, "wide", "tall"] if sample else ["turned"] * len(texts)
-        origins = ["decoded", "pinned", "given", "blank", "decoded", "decoded"]
-        steps = []
-        for position, name in enumerate(names):
-            chosen = None if name is None else candidate(pictures[name], matched=("roof",))
-            if swap is not None and chosen is not None and position == 0:
-                chosen = chosen.model_copy(update={"picture": swap})
-            steps.append(
-                BoardStep(
-                    position=position,
-                    chosen=chosen,
-                    origin="given" if alt else origins[position] if sample else "decoded",
-                    reason="No picture is likely enough." if chosen is None else reason,
-                    probability=0.1 if chosen is None else 0.8,
-                    gap=None if chosen is None else 0.69,
-                    runners_up=others,
-                )
-            )
-        given = (reference("odd" if sample else "turned", alt=alt or "Given words"),)
-        story = Story(
-            id="sample",
-            title=title,
-            steps=tuple(
-                Step(
-                    text=text,
-                    title="A wall" if place == 1 else "",
-                    pictures=given if (sample and place == 2) or alt else (),
-                )
-                for place, text in enumerate(texts)
-            ),
-            language=language,
-            direction=direction,  # type: ignore[arg-type]
-            author="Ana & Co",
-            license="CC BY",
-        )
-        return Board(
-            story=story,
-            steps=tuple(steps),
-            library="my-library",
-            channels=("captions", "labels"),
-            threshold=0.12,
-            settings={"show": "usual", "min_probability": None, "allow_repeats": False},
-            version="0.1.0",
-        )
+    def build(texts: list[str], *, swap: Picture | None = None, **story: object) -> Board:
+        picture = swap or pictures["turned"]
+        return board_of(*([Block(text=text), picture] for text in texts), **{"title": "The roof", **story})
 
     return build
 
 
 @pytest.fixture(scope="session")
-def board(make_board: MakeBoard) -> Board:
-    return make_board()
+def board(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) -> Board:
+    """The sample: a picture that was decoded, pinned, given, none, a wide and a tall one."""
+    given = Block(kind="picture", pictures=(reference("odd", alt="Given words"),))
+    made = board_of(
+        [Block(text="Once there was a red roof."), Block(text="It leaked."), pictures["turned"]],
+        [Block(kind="heading", text="A wall", level=2), Block(text="A pinned step."), pictures["cmyk"]],
+        [Block(text="A given step."), given, pictures["odd"]],
+        [Block(text="Nothing fits here.")],
+        [Block(text="A wide plain."), pictures["wide"]],
+        [Block(text="A tall tower."), pictures["tall"]],
+        title="The red roof",
+        author="Ana & Co",
+        license="CC BY",
+    )
+    changes: dict[int, dict[str, object]] = {
+        1: {"origin": "pinned"},
+        2: {"origin": "given"},
+        3: {"reason": "No picture is likely enough.", "probability": 0.1},
+    }
+    others = (candidate(pictures["odd"]), candidate(pictures["clear"]))
+    steps = [
+        step.model_copy(update={"probability": 0.8, "runners_up": others, **changes.get(step.position, {})})
+        for step in made.steps
+    ]
+    stated = {"library": "my-library", "channels": ("captions", "labels"), "threshold": 0.12}
+    return made.model_copy(update={"steps": tuple(steps), **stated})
 
 
 @pytest.fixture(scope="session")
@@ -235,6 +194,7 @@ def model_board(board: Board) -> Board:
         words = board.story.steps[step.position].text.replace(".", " .").split()
         total = len(words) * (len(words) + 1) / 2
         attention = tuple((word, (len(words) - place) / total) for place, word in enumerate(words))
-        held = relations if step.chosen else {}
-        steps.append(step.model_copy(update={"relations": held, "attention": attention}))
+        steps.append(
+            step.model_copy(update={"relations": relations if step.chosen else {}, "attention": attention})
+        )
     return board.model_copy(update={"steps": tuple(steps), "channels": ("model",)})

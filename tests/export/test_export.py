@@ -53,7 +53,7 @@ def test_unknown_suffix(board: Board, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("suffix", [*FORMATS, ".json"])
 def test_a_failure_leaves_what_was_there(make_board, pictures, tmp_path: Path, suffix: str) -> None:
     gone = pictures["turned"].model_copy(update={"paths": (str(tmp_path / "gone.jpg"),)})
-    broken = make_board(swap=gone)
+    broken = make_board(["One step."], swap=gone)
     if suffix == ".json":
         broken = broken.model_copy(update={"threshold": float("nan")})
     out = tmp_path / f"out{suffix}"
@@ -76,10 +76,11 @@ def test_nothing_of_a_file_that_is_not_the_picture_indexed_is_exported(
     for name in ("bad.jpg", "secret.png"):
         other = pictures["turned"].model_copy(update={"paths": (str(tmp_path / name),)})
         with pytest.raises(DataError, match=rf"step 1.*{name} has changed"):
-            export(make_board(swap=other), tmp_path / f"out{suffix}")
+            export(make_board(["One step."], swap=other), tmp_path / f"out{suffix}")
     assert sorted(tmp_path.iterdir()) == before
     paths = (str(tmp_path / "secret.png"), *pictures["turned"].paths)
-    export(make_board(swap=pictures["turned"].model_copy(update={"paths": paths})), tmp_path / f"out{suffix}")
+    board = make_board(["One step."], swap=pictures["turned"].model_copy(update={"paths": paths}))
+    export(board, tmp_path / f"out{suffix}")
 
 
 def test_what_is_no_picture_is_not_exported_whatever_its_record_says(make_board, pictures, tmp_path: Path):
@@ -87,7 +88,7 @@ def test_what_is_no_picture_is_not_exported_whatever_its_record_says(make_board,
     secret.write_text("a key")
     named = {"paths": (str(secret),), "id": hashlib.sha256(b"a key").hexdigest()}
     for change, message in ((named, r"step 1.*secret\.png"), ({"paths": ()}, "has no file")):
-        board = make_board(swap=pictures["turned"].model_copy(update=change))
+        board = make_board(["One step."], swap=pictures["turned"].model_copy(update=change))
         with pytest.raises(DataError, match=message):
             export(board, tmp_path / "out.html")
 
@@ -119,7 +120,7 @@ def test_never_onto_a_picture(make_board, pictures, tmp_path: Path, link: str) -
         os.link(original, out)
     mine = pictures["turned"].model_copy(update={"paths": (pictures["turned"].path, str(original))})
     with pytest.raises(DataError, match="of the collection"):
-        export(make_board(swap=mine), out, overwrite=True)
+        export(make_board(["One step."], swap=mine), out, overwrite=True)
     assert original.read_bytes() == before
 
 

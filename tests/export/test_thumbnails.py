@@ -1,6 +1,5 @@
 """Copies: the right size, way up, colours, and nothing of the camera's metadata."""
 
-import hashlib
 import io
 from pathlib import Path
 
@@ -10,10 +9,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from limner.errors import DataError
-from limner.files import sha256_of
-from limner.pictures.decode import Decoded
 from limner.pictures.thumbnails import MAX_SIDE_PX, fitted, locate, shrink
-from limner.records import Picture
+from limner.records import Area, Picture
 
 
 def pixels(copy) -> Image.Image:
@@ -34,21 +31,14 @@ def test_fitted_keeps_bounds_and_aspect(width: int, height: int, area: int) -> N
         assert wide / high == pytest.approx(width / height, rel=0.03)
 
 
-def test_fitted_by_hand() -> None:
-    assert fitted(4000, 3000, 1_200_000) == (1264, 948)
-    assert fitted(200, 100, 1_200_000) == (200, 100)
-    assert fitted(30_000, 10, 1_200_000) == (3000, 1)
-
-
-def test_all_pixels_of_a_picture_that_is_only_decoded_smaller(tmp_path, monkeypatch, pictures) -> None:
-    path = tmp_path / "large.jpg"
-    Image.new("RGB", (800, 600), "teal").save(path)
-    large = record(pictures["turned"], path, id=sha256_of(path), width_px=800, height_px=600)
-    for module in ("decode", "thumbnails"):
-        monkeypatch.setattr(f"limner.pictures.{module}.MAX_DECODED_PIXELS", 200_000)
-    assert shrink(large, "step 1", area_px=10_000).width_px == 115
-    with pytest.raises(DataError, match=r"800 × 600 pixels; at most 200000 .* without --originals"):
-        shrink(large, "step 1", area_px=None)
+def test_a_crop_is_as_sharp_as_its_pixels_allow(pictures) -> None:
+    part = Area(x=0.25, y=0.25, width=0.5, height=0.5)
+    copy = shrink(pictures["turned"], "step 1", area_px=10**9, crop=part)
+    assert (copy.width_px, copy.height_px) == (100, 150)
+    small = shrink(pictures["turned"], "step 1", area_px=600, crop=part)
+    assert (small.width_px, small.height_px) == (20, 30)
+    dot = Area(x=0.99, y=0.99, width=0.01, height=0.01)
+    assert shrink(pictures["tall"], "step 1", area_px=10**9, crop=dot).width_px >= 1
 
 
 @pytest.mark.parametrize("kind", ["WEBP", "JPEG"])
@@ -66,33 +56,10 @@ def test_upright_and_without_metadata(pictures, kind: str) -> None:
     assert copy.uri.startswith(f"data:image/{kind.lower()};base64,")
 
 
-def test_transparent_is_white(pictures) -> None:
-    assert pixels(shrink(pictures["clear"], "step 1", area_px=10_000)).getpixel((5, 5)) == (255, 255, 255)
-
-
-def test_cmyk_red_is_red(pictures) -> None:
-    red = pixels(shrink(pictures["cmyk"], "step 1", area_px=10_000)).getpixel((5, 5))
-    assert red[0] > 200
-    assert red[2] < 80
-
-
-def test_large_jpegs_are_decoded_small(pictures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from limner.pictures import thumbnails
-
-    Image.new("RGB", (4000, 3000), "gray").save(tmp_path / "large.jpg")
-    decoded = []
-    real = thumbnails.decode
-
-    def spy(*args: object, **named: object) -> Decoded:
-        decoded.append(real(*args, **named))
-        return decoded[-1]
-
-    monkeypatch.setattr(thumbnails, "decode", spy)
-    sha256 = hashlib.sha256((tmp_path / "large.jpg").read_bytes()).hexdigest()
-    large = record(pictures["cmyk"], tmp_path / "large.jpg", id=sha256, width_px=4000, height_px=3000)
-    copy = shrink(large, "step 1", area_px=1_200_000)
-    assert (copy.width_px, copy.height_px) == (1264, 948)
-    assert decoded[0].rgb.size == (2000, 1500)
+@pytest.mark.parametrize(("name", "due"), [("clear", (255, 255, 255)), ("cmyk", (255, 0, 0))])
+def test_transparent_is_white_and_cmyk_red_is_red(pictures, name: str, due: tuple[int, int, int]) -> None:
+    pixel = pixels(shrink(pictures[name], "step 1", area_px=10_000)).getpixel((5, 5))
+    assert pixel == pytest.approx(due, abs=80)
 
 
 def test_a_file_that_holds_another_picture_is_refused(pictures, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_reasons_of_a_picture_and_of_a_blank(board) -> None:
     first, second = step.runners_up
     unknown = first.model_copy(update={"probability": None})
     assert explain(step.model_copy(update={"runners_up": (second, unknown)})) == (
-        "Chosen from the library: turned.jpg (Ana Lima · CC BY 4.0). Its words fit.",
+        "Chosen from the library: turned.jpg (Ana Lima · CC BY 4.0). A reason.",
         "Probability that this picture fits: 80 % (fits).",
         "Matching words: roof.",
         "Runners-up: clear.png (40 %), it's (a) [näive] %20 & #1.jpg.",
@@ -50,8 +50,8 @@ def test_relations_in_words() -> None:
 
 def test_how_a_board_was_made(board) -> None:
     assert how_made(board) == (
-        "Pictures chosen from the library my-library by captions, labels with limner 0.1.0; a step stays blank"
-        " below a probability of 12 %."
+        "Pictures chosen from the library my-library by captions, labels with limner 0.1.0; a step stays"
+        " blank below a probability of 12 %."
     )
     plain = board.model_copy(update={"library": "", "threshold": 0.0, "channels": ()})
     assert how_made(plain) == "Pictures chosen with limner 0.1.0."

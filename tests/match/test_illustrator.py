@@ -21,11 +21,11 @@ from limner.research.worlds.book_files import write
 from limner.store.library import PictureStore
 from limner.studio.engine import illustrate_story
 from limner.studio.step_edits import Constraints
-from limner.text.read import parse_story_report
+from limner.text.read import read_text
 
 WORDS = ("A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails.")
 TEXT = "# A day\n\n" + "\n\n---\n\n".join(WORDS) + "\n"
-STORY = parse_story_report(TEXT, format="markdown").story
+STORY = read_text(TEXT, format="markdown").story
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_the_command_and_the_studio_give_the_same_board(home, tmp_path, show):
 def test_a_search_and_a_board_say_the_same_of_a_picture(home):
     """Of one step, which has no others to agree with."""
     opened = Illustrator(PictureStore.open(home))
-    story = parse_story_report("A boat sails home.", format="plain").story
+    story = read_text("A boat sails home.", format="plain").story
     (step,) = opened.board(story, opened.options({"show": "always"})).steps
     best, *others = opened.search("A boat sails home.", 4)
     assert best.picture == step.chosen.picture
@@ -78,7 +78,7 @@ def test_a_second_text_reads_nothing_again(home, monkeypatch):
     monkeypatch.setattr("limner.match.illustrator.channels_of", None)
     monkeypatch.setattr("limner.store.vectors.moments", None)
     assert opened.board(STORY) == first
-    other = opened.board(parse_story_report("A boat sails home.", format="plain").story)
+    other = opened.board(read_text("A boat sails home.", format="plain").story)
     assert other.steps[0].chosen is not None
     assert opened.search("a cake", 3)[0].picture.id in opened.catalogue
 

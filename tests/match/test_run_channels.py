@@ -17,7 +17,7 @@ from limner.records import Board
 from limner.research.runs.run import Run
 from limner.store.library import PictureStore
 from limner.store.search import EncodedChannel, Index
-from limner.text.read import parse_story_report
+from limner.text.read import read_text
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
 
@@ -164,7 +164,7 @@ def test_a_model_without_attention_shows_none(book, text, product_run, tmp_path,
 def test_a_relation_adds_its_term_to_every_score_and_moves_the_choice(library, drawings_run):
     run, opened = Run.for_library(drawings_run), PictureStore.open(library)
     illustrator = Illustrator(opened, model=run)
-    story = parse_story_report("\n\n".join(TEXTS), format="plain").story
+    story = read_text("\n\n".join(TEXTS), format="plain").story
     options = illustrator.options({"runners_up": 99})
     gallery = opened.gallery([MODEL])
     vectors = np.asarray(gallery.space(MODEL).vectors(range(len(gallery))))
@@ -186,7 +186,7 @@ def test_a_relation_adds_its_term_to_every_score_and_moves_the_choice(library, d
 
 def test_what_a_run_offers_for_a_step_leaves_the_others_as_they_are(library, drawings_run):
     illustrator = Illustrator(PictureStore.open(library), model=Run.for_library(drawings_run))
-    story = parse_story_report("\n\n".join(TEXTS), format="plain").story
+    story = read_text("\n\n".join(TEXTS), format="plain").story
     options = illustrator.options({"runners_up": 99})
     ranked = illustrator.board(story, options).steps[1]
     best, *others = [one.picture.id for one in (ranked.chosen, *ranked.runners_up)]
@@ -196,21 +196,23 @@ def test_what_a_run_offers_for_a_step_leaves_the_others_as_they_are(library, dra
     assert {shown[0], shown[2]}.isdisjoint(offered)
 
 
-def test_the_page_shows_relations_and_marks_the_words(library, text, drawings_run, tmp_path, capsys):
+def test_the_page_says_which_relations_hold_and_which_words_count(
+    library, text, drawings_run, tmp_path, capsys
+):
     out = tmp_path / "tale.html"
     assert illustrated(library, text, out, "--model", str(drawings_run), "--with-reasons") == 0
     soup = BeautifulSoup(out.read_text(encoding="utf-8"), "lxml")
     board = board_of(library, text, tmp_path, "--model", str(drawings_run))
     for step in board.steps:
-        leaf = soup.find(id=f"step-{step.position + 1}")
+        section = soup.find(id=f"step-{step.position + 1}")
+        reasons = [" ".join(one.text.split()) for one in section.select(".reasons p")]
         held = sum(chance >= 0.5 for chance in step.relations.values())
-        assert len(leaf.select(".relations li")) == held
-        looked = leaf.select(".text [class^=look]")
-        assert [part.text for part in looked] == [
-            word for word, _ in step.attention if any(letter.isalnum() for letter in word)
-        ]
-        assert " ".join(leaf.find(class_="text").text.split()) == TEXTS[step.position]
-        assert [part.text for part in leaf.select(".looks li")][2] == "an even share"
+        predicted = next(one for one in reasons if one.startswith("Predicted by the model: "))
+        assert predicted.count(" %)") == held > 0
+        attended = [one for one in reasons if one.startswith("Words with the most attention: ")]
+        words = {word for one in attended for word in one.partition(": ")[2].rstrip(".").split(", ")}
+        assert words <= {word for word, _ in step.attention}
+        assert " ".join(section.find(class_="text").text.split()) == TEXTS[step.position]
     capsys.readouterr()
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from boards import Records, chosen_board, numbers, picture, picture_id, shown, space, story_of, two_worlds
+from boards import Records, chosen_board, numbers, picture_id, shown, space, story_of, two_worlds
 from pydantic import ValidationError
 
 from limner.errors import DataError
 from limner.match.illustrate import BoardOptions
-from limner.records import Board, Candidate, Step, Story
+from limner.records import Board, Step, Story
 from limner.store.vectors import Gallery
 
 PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}, "none": 8.0}
@@ -207,12 +207,6 @@ def test_without_chances_that_hold_none_is_stated_and_no_step_left_blank():
         assert step.probability is None
         assert {one.probability for one in (step.chosen, *step.runners_up)} == {None}
         assert not any(word in step.reason for word in ("probably", "may fit"))
-
-
-def test_a_board_under_the_older_name_of_the_pairwise_term_is_read():
-    found = Candidate.model_validate({"picture": picture("kite"), "score": 1.0, "pull": 0.5})
-    assert found.agreement == 0.5
-    assert "pull" not in found.model_dump_json()
 
 
 def test_an_empty_shelf_is_not_asked_for_anything():

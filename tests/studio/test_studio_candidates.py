@@ -27,7 +27,7 @@ TEXT = "\n\n".join(
         "A boat sails. It rains on the tree.",
         "The fox runs to the hill.",
         "A kite flies.",
-        "✂ ✂ ✂",
+        "A cat reads.",
         "The moon shines.",
     )
 )

@@ -55,9 +55,9 @@ def applied(project, changes):
 def told(project):
     """What is told of a project: all but where its steps stand in its source."""
     story = dict(project["board"]["story"])
-    for name in ("markdown", "between", "by"):
+    for name in ("markdown", "blocks", "by"):
         story.pop(name)
-    story["steps"] = [{name: one[name] for name in one if name != "lines"} for one in story["steps"]]
+    story["steps"] = [{name: one[name] for name in one if name != "run"} for one in story["steps"]]
     return {**project, "board": {**project["board"], "story": story}}
 
 

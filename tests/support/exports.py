@@ -20,15 +20,8 @@ from limner.text.blocks import pictures_of, text_of
 FORMATS = (".html", ".pdf", ".docx", ".epub", ".pptx")
 
 
-def candidate(picture: Picture, *, matched: tuple[str, ...] = ()) -> Candidate:
-    return Candidate(
-        picture=picture,
-        score=1.5,
-        channels={"captions": 2.0, "labels": -0.5},
-        agreement=0.25,
-        probability=0.4,
-        matched=matched,
-    )
+def candidate(picture: Picture) -> Candidate:
+    return Candidate(picture=picture, score=1.5, agreement=0.25, probability=0.4, matched=("roof",))
 
 
 def board_of(*parts: Block | list, title: str = "Lemon cake", **story: object) -> Board:
@@ -56,7 +49,7 @@ def board_of(*parts: Block | list, title: str = "Lemon cake", **story: object) -
                 reason="A reason.",
             )
         )
-    told = Story(id="sample", title=title, steps=steps, blocks=blocks, language="en", **story)
+    told = Story(id="sample", title=title, steps=steps, blocks=blocks, **{"language": "en", **story})
     return Board(story=told, steps=tuple(chosen), version="0.1.0")
 
 

@@ -87,8 +87,6 @@ def illustrate(
 
     Example: limner illustrate recipe.md -o recipe.pdf --keep recipe.json --again 3,5
 
-    Example: limner illustrate recipe.md --steps
-
     Parameters
     ----------
     texts
@@ -103,7 +101,7 @@ def illustrate(
     format
         Output format (html, pdf, docx, epub, pptx, md or json), if the extension of --out does not give it.
     steps
-        Only print how the text is divided into steps, and what is in none of them; no pictures are needed.
+        Only print how the text is divided into steps; needs no pictures.
     text_format
         Format of the text, if its extension does not give it: markdown (the default for standard input),
         html, plain or json. Word documents and PDFs are recognised by their content.
@@ -157,8 +155,7 @@ def illustrate(
     page_size
         Page size, for formats with pages. Default: A4; for slides, a wide screen.
     with_reasons
-        Include the reasons for each choice. Not for .json, which always
-        contains the whole storyboard.
+        Include the reasons for each choice; .json always does.
     overwrite
         Replace an existing file.
     json
@@ -452,14 +449,15 @@ def _print_steps(
 
     def one(text: Path, _: Path) -> None:
         reading = _read(text, by, kind)
-        for line in reading.notes:
-            say(f"{reading.file}: {line}")
+        furniture = tuple(item for item in reading.left_out if item.reason == "page furniture")
+        for line in replace(reading, left_out=furniture).summary():
+            say(line)
         stories.append(reading.story)
         lines = [reading.story.title] if reading.story.title else []
         for number, step in enumerate(reading.story.steps, 1):
             title = f"[{step.title}] " if step.title else ""
             lines.append(f"{number}. {title}{shorten(step.text, WORDS_SHOWN, placeholder=' …')}")
-        for item in reading.left_out:
+        for item in (item for item in reading.left_out if item.reason != "page furniture"):
             words = [shorten(item.text, WORDS_SHOWN, placeholder=" …"), *item.pictures]
             lines.append(f"{item.reason}: {', '.join(filter(None, words))}")
         if not as_json:

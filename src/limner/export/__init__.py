@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from docx.document import Document
     from pptx.presentation import Presentation
 
-    from limner.export.outline import Outline
-
 Layout = Literal["book", "recipe", "article", "slides"]
 PageSize = Literal["a4", "a5", "letter"]
 
@@ -213,18 +211,16 @@ def packed(archive: io.BytesIO, at: datetime) -> bytes:
     return made.getvalue()
 
 
-def put_office(out: Path, file: "Document | Presentation", outline: "Outline") -> None:
-    """Write a Word document or slides, and state title, author, language and date in their properties."""
-    properties, board = file.core_properties, outline.board
-    properties.title, properties.author = outline.title[:255], outline.author[:255]
-    properties.language = outline.language[:255]
+def put_office(out: Path, file: "Document | Presentation", **properties: str) -> None:
+    """Write a Word document or slides, with properties such as title and author, and its date."""
     # otherwise the libraries state those of their own templates of 2013, with their author
-    date = properties.created = properties.modified = made_at()
-    properties.last_modified_by = ""
-    properties.comments = f"Made with limner {board.version}".strip() if outline.plan.with_reasons else ""
+    stated, now = file.core_properties, made_at()
+    stated.created = stated.modified = now
+    for name, value in {"last_modified_by": "", "comments": "", **properties}.items():
+        setattr(stated, name, value[:255])
     archive = io.BytesIO()
     file.save(archive)
-    write_bytes(out, packed(archive, date))
+    write_bytes(out, packed(archive, now))
 
 
 _MODULES = ("html", "pdf", "docx", "epub", "slides", "markdown", "storyboard_json")

@@ -23,7 +23,7 @@ from docx.shared import Mm, Pt, RGBColor
 
 from limner.export import Exported, Plan, picture_share, put_office
 from limner.export.markup import runs_of
-from limner.export.outline import INK, RUBRIC, SOFT, TINT, Figure, Outline, Panel, divided
+from limner.export.outline import INK, RUBRIC, SOFT, TINT, Illustration, Outline, Panel, divided
 from limner.export.wording import how_made
 from limner.records import Block, Board, Passage
 from limner.templates import carried
@@ -50,7 +50,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         DataError: a picture is missing or cannot be read.
     """
     outline = Outline(board, plan, ".docx")
-    put_office(out, _Document(outline).file, outline)
+    put_office(out, _Document(outline).file, **outline.properties)
     return Exported(out, warnings=tuple(outline.warnings))
 
 
@@ -168,7 +168,7 @@ class _Document:
         for figure in panel.plate:
             self.figure(figure, height_mm / min(3, len(panel.plate)))
 
-    def figure(self, figure: Figure, height_mm: float) -> None:
+    def figure(self, figure: Illustration, height_mm: float) -> None:
         """Write a picture in a paragraph of its own, with its caption below."""
         copy = figure.printed(self.width, height_mm)
         line = self.place.add_paragraph()
@@ -309,7 +309,7 @@ def _element(name: str, **attributes: object) -> Any:  # noqa: ANN401
 
 
 def _runs_left(text: str, rtl: bool) -> bool:
-    """Whether most letters run from right to left; in a story that does so: any of them, or there are none."""
+    """Whether most letters run from right to left or, in a story that does so, any of them or none."""
     if not rtl:
         return writing_direction([text]) == "rtl"
     classes = set(map(bidirectional, text))

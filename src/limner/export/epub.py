@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from limner.export import Exported, Plan, made_at, packed
 from limner.export.markup import html_of
-from limner.export.outline import Figure, Outline, Panel, Piece, divided
+from limner.export.outline import Illustration, Outline, Panel, Piece, divided
 from limner.export.wording import how_made
 from limner.files import write_bytes
 from limner.records import Block, Board
@@ -117,7 +117,7 @@ class _Epub:
         """HTML of the pictures among the words of a block."""
         return Markup("\n").join(self.figure(self.outline.figures[one]) for one in block.pictures)
 
-    def figure(self, figure: Figure) -> Markup:
+    def figure(self, figure: Illustration) -> Markup:
         """HTML of a picture, whose file is in the book once."""
         copy = figure.printed(*SHOWN_MM)
         name = hashlib.sha256(copy.data).hexdigest()[:16]

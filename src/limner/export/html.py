@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from limner.export import Exported, Plan, picture_share
 from limner.export.markup import html_of, inline_html
-from limner.export.outline import Figure, Outline, Panel, divided
+from limner.export.outline import Illustration, Outline, Panel, divided
 from limner.export.wording import credit_line, file_name, holding, how_made, picture_credits, step_numbers
 from limner.files import replacing
 from limner.pictures.thumbnails import Copy, shrink
@@ -141,7 +141,7 @@ def _takes_initial(body: Sequence[Block]) -> bool:
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 
 
-def _own(figure: Figure) -> Markup:
+def _own(figure: Illustration) -> Markup:
     """HTML of a picture among the words."""
     shown = _plate(figure, PLATE_AREA_PX)
     caption = Markup("<figcaption>{}</figcaption>").format(figure.caption) if figure.caption else ""
@@ -149,7 +149,7 @@ def _own(figure: Figure) -> Markup:
     return Markup('<figure class="own">{}{}</figure>').format(image, caption)
 
 
-def _plate(figure: Figure, area_px: int) -> dict[str, object]:
+def _plate(figure: Illustration, area_px: int) -> dict[str, object]:
     """The template's values of a picture: its copy, and the largest displayed size in CSS pixels."""
     copy = figure.copy(area_px)
     aspect = copy.width_px / copy.height_px

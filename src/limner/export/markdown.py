@@ -13,10 +13,11 @@ from urllib.parse import quote
 
 from limner.errors import DataError, counted
 from limner.export import Exported, Plan, is_picture
-from limner.export.outline import Figure, Outline
+from limner.export.outline import Illustration, Outline
 from limner.export.wording import credit_line, file_name, how_made, picture_credits, step_numbers
 from limner.files import sha256_of, storing, write_bytes, write_text
 from limner.records import Block, Board, PictureRef, Story
+from limner.text.blocks import pictures_of
 from limner.text.commonmark import inline
 from limner.text.edit import FOLDER, NAME, retitled, with_pictures, written
 from limner.text.picture_files import finder, is_web
@@ -44,29 +45,29 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     """
     outline, folder = Outline(board, plan, ".md"), out.with_name(out.stem + FOLDER)
     chosen = {panel.step.position: panel.plate[0] for panel in outline.panels if _is_added(panel.step.origin)}
-    own = {} if board.story.markdown else outline.figures
+    figures = {} if board.story.markdown else outline.figures
     named = [(f"{place + 1:02d}", figure) for place, figure in chosen.items()]
-    copies = _copied([*named, *((OWN, figure) for figure in own.values())], folder, board)
+    copies = _copied([*named, *((OWN, figure) for figure in figures.values())], folder, board)
     if board.story.markdown:
         story, warnings = _titled(board.story), list(_unfound(board.story, out))
     else:
-        blocks = tuple(_with_copies(block, own, copies) for block in board.story.blocks)
+        blocks = tuple(_with_copies(block, figures, copies) for block in board.story.blocks)
         story = board.story.model_copy(update={"blocks": blocks})
         warnings = outline.warnings
     if not (story.markdown and all(story.blocks[story.steps[place].run[0]].lines for place in chosen)):
         story = written(story)
-    shown = {place: _picture(figure, copies) for place, figure in chosen.items()}
+    lines = {place: _picture(figure, copies) for place, figure in chosen.items()}
     if plan.with_reasons:
-        why = {panel.step.position: [f"> - {inline(line)}" for line in panel.why] for panel in outline.panels}
-        shown = {
-            place: [*shown.get(place, []), *[""] * (place in shown), *lines] for place, lines in why.items()
-        }
-    text = with_pictures(story, shown) + ("".join(_ending(board, outline)) if plan.with_reasons else "")
+        for panel in outline.panels:
+            above = lines.get(panel.step.position, [])
+            why = [f"> - {inline(line)}" for line in panel.why]
+            lines[panel.step.position] = [*above, *[""] * bool(above), *why]
+    text = with_pictures(story, lines) + ("".join(_ending(board, outline)) if plan.with_reasons else "")
     replaced = out.exists()
     write_text(out, text)
     pictures = tuple(dict.fromkeys(copies.values()))
     if folder.is_dir():
-        refs = {Path(one.path) for block in story.blocks for one in block.pictures if one.path}
+        refs = {Path(picture.path) for picture in pictures_of(story.blocks) if picture.path}
         warnings += _cleared(folder, {*pictures, *refs}, board, remove=replaced)
     return Exported(out, pictures, tuple(warnings))
 
@@ -76,11 +77,11 @@ def _is_added(origin: str) -> bool:
     return origin in ("decoded", "pinned")
 
 
-def _key(figure: Figure) -> tuple[str, str]:
+def _key(figure: Illustration) -> tuple[str, str]:
     return figure.path, repr(figure.crop)
 
 
-def _copied(figures: Sequence[tuple[str, Figure]], folder: Path, board: Board) -> _Copies:
+def _copied(figures: Sequence[tuple[str, Illustration]], folder: Path, board: Board) -> _Copies:
     """Write scaled copies of pictures, each with a prefix of its name.
 
     The names contain the hash, so that an existing copy is recognised and no other file is replaced.
@@ -115,15 +116,15 @@ def _titled(story: Story) -> Story:
     return retitled(story, story.title, before) if story.title.strip() and before != story.title else story
 
 
-def _with_copies(block: Block, figures: Mapping[PictureRef, Figure], copies: _Copies) -> Block:
+def _with_copies(block: Block, figures: Mapping[PictureRef, Illustration], copies: _Copies) -> Block:
     """A block whose pictures are copies; those that are not files stay links, or are left out."""
     pictures = []
-    for one in block.pictures:
-        if figure := figures.get(one):
+    for picture in block.pictures:
+        if figure := figures.get(picture):
             update = {"target": _address(copies[_key(figure)]), "alt": figure.alt, "caption": figure.caption}
-            pictures.append(one.model_copy(update=update))
-        elif is_web(one.target):
-            pictures.append(one)
+            pictures.append(picture.model_copy(update=update))
+        elif is_web(picture.target):
+            pictures.append(picture)
     return block.model_copy(update={"pictures": tuple(pictures)})
 
 
@@ -131,7 +132,7 @@ def _address(copy: Path) -> str:
     return quote(f"{copy.parent.name}/{copy.name}")
 
 
-def _picture(figure: Figure, copies: _Copies) -> list[str]:
+def _picture(figure: Illustration, copies: _Copies) -> list[str]:
     """Lines of a chosen picture: the picture, and its caption."""
     caption = [f"*{inline(figure.caption)}*"] if figure.caption else []
     return [f"![{inline(figure.alt)}]({_address(copies[_key(figure)])})", *caption]
@@ -150,9 +151,9 @@ def _ending(board: Board, outline: Outline) -> Iterator[str]:
 def _unfound(story: Story, out: Path) -> Iterator[str]:
     """Notes on pictures of a Markdown text that its source names, but that are not found from the export."""
     find = finder(out.parent)
-    refs = {one.target: one for block in story.blocks for one in block.pictures if not is_web(one.target)}
-    missing = [target for target, one in refs.items() if not (one.path or one.data)]
-    lost = [target for target, one in refs.items() if one.path and not find(target, "").path]
+    refs = {ref.target: ref for ref in pictures_of(story.blocks) if not is_web(ref.target)}
+    missing = [target for target, ref in refs.items() if not (ref.path or ref.data)]
+    lost = [target for target, ref in refs.items() if ref.path and not find(target, "").path]
     for targets, what in (
         (missing, "missing but still linked"),
         (lost, "not found from here; put this file beside the text, or copy them"),
@@ -164,7 +165,7 @@ def _unfound(story: Story, out: Path) -> Iterator[str]:
 
 def _cleared(folder: Path, used: Set[Path], board: Board, *, remove: bool) -> Iterator[str]:
     """Other files in the folder of pictures; those of an earlier export may be removed."""
-    others = sorted(one for one in folder.iterdir() if one not in used and one.resolve() not in used)
+    others = sorted(file for file in folder.iterdir() if used.isdisjoint((file, file.resolve())))
     earlier = [file for file in others if _is_earlier(file) and is_picture(file, board) is None]
     names = ", ".join(file.name for file in earlier[:5]) + ("…" if len(earlier) > 5 else "")
     if earlier and remove:

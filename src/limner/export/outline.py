@@ -24,7 +24,7 @@ INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 
 
 
 @dataclass(frozen=True)
-class Figure:
+class Illustration:
     """A picture on the page, with its caption.
 
     Attributes:
@@ -97,8 +97,8 @@ class Panel:
     level: int
     number: int | None
     body: tuple[Block, ...]
-    plate: tuple[Figure, ...]
-    figures: tuple[Figure, ...]
+    plate: tuple[Illustration, ...]
+    figures: tuple[Illustration, ...]
     why: tuple[str, ...]
 
     @property
@@ -123,6 +123,7 @@ class Outline:
         pieces, panels: steps and the blocks between them, in order; the steps alone.
         figures: pictures that the text shows, by their references. The blocks of all pieces name only these.
         colophon: the text's credits except its author, one line each.
+        properties: title, author and language, as documents state them.
         warnings: notes for the user, one line each.
     """
 
@@ -140,13 +141,14 @@ class Outline:
         self.language, self.rtl = language_of(story), story.direction == "rtl"
         self.colophon = list(map(_line, colophon(story)))
         self.warnings = list(forbidden(story))
-        self.figures: dict[PictureRef, Figure] = {}
+        self.figures: dict[PictureRef, Illustration] = {}
         self.pieces: list[Piece] = []
         for place, blocks in story.runs():
             step = None if place is None else board.steps[place]
             shown = self._shown(blocks, step)
             self.pieces += [self._panel(step, shown)] if step is not None else [shown] if shown else []
         self.panels = [piece for piece in self.pieces if isinstance(piece, Panel)]
+        self.properties = {"title": self.title, "author": self.author, "language": self.language}
 
     def _shown(self, blocks: Iterable[Block], step: BoardStep | None) -> tuple[Block, ...]:
         """Blocks without pictures that cannot be shown."""
@@ -157,6 +159,8 @@ class Outline:
                 [one.model_copy(update={"text": carried(one.text)}) for one in row] for row in block.rows
             ]
             changed = {"text": carried(block.text), "pictures": pictures, "rows": tuple(map(tuple, cells))}
+            if block.kind == "heading":  # which may be a bold line of the text
+                changed["marks"] = tuple(mark for mark in block.marks if mark.kind != "strong")
             made += [block.model_copy(update=changed)] if block.kind != "picture" or pictures else []
         return tuple(made)
 
@@ -224,11 +228,11 @@ def _line(text: str) -> str:
 
 def _figure(  # noqa: PLR0917
     path: str, size: tuple[int, int], alt: str, caption: str, framing: Framing, read: Callable[..., Copy]
-) -> Figure:
+) -> Illustration:
     """A picture with its own alt text and caption, or those that the user gave it."""
     alt = alt if framing.alt is None else framing.alt
     caption = caption if framing.caption is None else framing.caption
-    return Figure(path, size, _line(alt), _line(caption), framing.crop or WHOLE, framing.focus, read)
+    return Illustration(path, size, _line(alt), _line(caption), framing.crop or WHOLE, framing.focus, read)
 
 
 def _content(reference: PictureRef) -> bytes:

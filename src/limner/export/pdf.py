@@ -23,7 +23,7 @@ from PIL import ImageFont
 from limner.errors import counted
 from limner.export import Exported, Plan, made_at, picture_share
 from limner.export.markup import Listing, nested, runs_of
-from limner.export.outline import INK, RUBRIC, SOFT, TINT, Figure, Outline, Panel, Piece, divided
+from limner.export.outline import INK, RUBRIC, SOFT, TINT, Illustration, Outline, Panel, Piece, divided
 from limner.export.wording import how_made, one_line
 from limner.files import storing, write_bytes
 from limner.records import Block, Board, Passage
@@ -182,7 +182,7 @@ class _Book:
         self.level = min(6, max(2, level), self.level + 1)
         return self.level
 
-    def picture(self, figure: Figure, width_mm: float, height_mm: float) -> Data:
+    def picture(self, figure: Illustration, width_mm: float, height_mm: float) -> Data:
         """Data of a picture, whose file is stored once."""
         copy = figure.printed(width_mm, height_mm)
         name = f"{hashlib.sha256(copy.data).hexdigest()[:16]}.jpg"

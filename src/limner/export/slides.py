@@ -19,7 +19,7 @@ from pptx.util import Inches, Pt
 
 from limner.export import Exported, Plan, put_office
 from limner.export.markup import runs_of
-from limner.export.outline import INK, RUBRIC, SOFT, Figure, Outline, Panel
+from limner.export.outline import INK, RUBRIC, SOFT, Illustration, Outline, Panel
 from limner.records import Block, Board
 from limner.text.blocks import cut, strip
 
@@ -48,7 +48,7 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         DataError: a picture is missing or cannot be read.
     """
     outline = Outline(board, plan, ".pptx")
-    put_office(out, _Show(outline).show, outline)
+    put_office(out, _Show(outline).show, **outline.properties)
     return Exported(out, warnings=tuple(outline.warnings))
 
 
@@ -108,7 +108,7 @@ class _Show:
                 self.slides(title, figures, blocks)
 
     def slides(
-        self, title: str, figures: Sequence[Figure], blocks: Sequence[Block], notes: Sequence[str] = ()
+        self, title: str, figures: Sequence[Illustration], blocks: Sequence[Block], notes: Sequence[str] = ()
     ) -> None:
         """Add a slide with pictures beside a text, and further slides for what does not fit."""
         rest = [line for block in blocks for line in _lines_of(block)]
@@ -136,7 +136,7 @@ class _Show:
                 return
             figures, notes = (), ()
 
-    def pictures(self, slide: Any, figures: Sequence[Figure]) -> Box:  # noqa: ANN401
+    def pictures(self, slide: Any, figures: Sequence[Illustration]) -> Box:  # noqa: ANN401
         """Add pictures with their captions to a slide; returns the box that is left for the text."""
         aspect = figures[0].aspect if len(figures) == 1 else 1.0
         (left, top, wide, high), text = boxes(aspect, rtl=self.outline.rtl, size=self.size)

@@ -20,8 +20,9 @@ from limner.locations import is_there
 from limner.pictures.decode import FileBytes, PictureError, decode, read_file
 from limner.records import WHOLE, Area, Picture
 
-MAX_SIDE_PX = 3000
+MAX_SIDE_PX = 4000
 """Maximum longer side of a scaled copy; only panoramas reach it, others reach the maximum area first."""
+
 
 @dataclass(frozen=True)
 class Copy:

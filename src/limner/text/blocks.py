@@ -8,7 +8,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Literal
 
 from limner.errors import DataError
@@ -137,6 +137,30 @@ def strip(block: Block) -> Block:
     """A block without white space around its text."""
     start = len(block.text) - len(block.text.lstrip())
     return cut(block, start, max(start, len(block.text.rstrip())))
+
+
+def changed(block: Block, **changes: object) -> Block:
+    """A block with some other attributes."""
+    return block.model_copy(update=changes)
+
+
+def divided(block: Block, starts: Sequence[int]) -> list[Block]:
+    """A block cut before each of some characters, without empty pieces; the last keeps its pictures.
+
+    Pieces that are whole lines of a source have their own lines.
+    """
+    kept: list[Block] = []
+    first, after = block.lines or (0, 0)
+    lined = after - first == block.text.count("\n") + 1
+    for start, end in pairwise([0, *starts, len(block.text)]):
+        piece = strip(cut(block, start, end))
+        if not piece.text:
+            continue
+        skipped = block.text[:start] + block.text[start:end].partition(piece.text)[0]
+        line = first + skipped.count("\n")
+        lines = (line, line + piece.text.count("\n") + 1) if lined else block.lines
+        kept.append(changed(piece, pictures=(), lines=lines))
+    return [*kept[:-1], changed(kept[-1], pictures=block.pictures)] if kept else [block]
 
 
 def is_marked(text: str, marks: Iterable[Mark], kind: str) -> bool:

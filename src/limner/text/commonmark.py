@@ -10,16 +10,18 @@ from limner.templates import carried
 # Characters with a meaning only at the start of a line: headings, quotations, lists, rules, containers.
 _START = re.compile(r"^(\d{1,9}(?=[.)])|)([-+#>=.)]|:(?=::)|!(?=!!))", re.MULTILINE)
 _SIGNS = re.compile(
-    r"[\\`*\[\]|]|(?<!\w)_|_(?!\w)|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|=(?==)|%(?=%)|\$(?=\$)|\{(?=[{%<])"
+    r"[\\`*\[\]|]|(?<![^\W_])_|_(?![^\W_])|<(?=[A-Za-z/!?])|&(?=#?\w+;)|~(?=~)|=(?==)|%(?=%)|\$(?=\$)|\{(?=[{%<])"
     r"|\^(?=[\w-]+$)"
 )
+_NOTE = r"\\\[([\w-]+)\\\]"
+"""The mark of a footnote, escaped."""
 _FORMATS = {"strong": ("**", "strong"), "emphasis": ("*", "em"), "struck": ("~~", "s"), "above": ("", "sup")}
 """Sign and HTML element of each format."""
 
 
 def inline(text: str) -> str:
     """Text as CommonMark that renders as exactly this text on one line: no markup, no HTML, no entities."""
-    return at_start(escaped(" ".join(text.split())))
+    return at_start(escaped(" ".join(carried(text).split())))
 
 
 def escaped(text: str) -> str:
@@ -48,6 +50,8 @@ def block_markdown(block: Block) -> str:
         lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in cells]
         lines = lines if block.head else [f"|{'  |' * width}", *lines]
         words = "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
+    if block.role == "aside":
+        words = re.sub(rf"\A{_NOTE}(?= )", r"[^\1]:", words)
     words = re.sub(r"\A☐ ?", "[ ] ", re.sub(r"\A☑ ?", "[x] ", words))
     gap = "\n" if block.kind in ("item", "paragraph") else "\n\n"
     return gap.join(filter(None, (words, "\n\n".join(map(picture_markdown, block.pictures)))))
@@ -60,11 +64,11 @@ def picture_markdown(picture: PictureRef) -> str:
 
 
 def marked(passage: Passage) -> str:
-    """A passage as CommonMark, with escaped text, the author's formatting and line ends.
+    r"""A passage as CommonMark, with escaped text, the author's formatting and line ends.
 
     Example:
-        >>> marked(Passage(text="2 * 3 is six", marks=(Mark(start=9, end=12, kind="strong"),)))
-        '2 \\* 3 is **six**'
+        >>> print(marked(Passage(text="2 * 3 is six", marks=(Mark(start=9, end=12, kind="strong"),))))
+        2 \* 3 is **six**
     """
     marks = sorted(passage.marks, key=lambda mark: (mark.start, -mark.end))
     return at_start(_between(passage.text, 0, len(passage.text), marks, frozenset()).strip())
@@ -97,6 +101,8 @@ def _wrapped(words: str, mark: Mark, edges: Sequence[tuple[str, str]]) -> str:
         fence = "`" * (1 + max(map(len, re.findall("`+", words)), default=0))
         space = " " if "`" in (words[0], words[-1]) else ""
         return f"{fence}{space}{' '.join(words.split(chr(10)))}{space}{fence}"
+    if mark.kind == "above" and (note := re.fullmatch(_NOTE, words)):
+        return f"[^{note[1]}]"
     sign, tag = _FORMATS.get(mark.kind, ("", "sub"))
     understood = all(inner.isalnum() or not (outer.isalnum() or outer == "*") for outer, inner in edges)
     return f"{sign}{words}{sign}" if sign and understood else f"<{tag}>{words}</{tag}>"

@@ -1,7 +1,7 @@
 """Edits a text: rewords, splits, merges, inserts, removes and moves its steps, and puts pictures into it.
 
-Every edit is one of Markdown. A source is its blocks in order, each with its lines and with those that follow up
-to the next block. An edit changes the lines of some blocks, or their order, and no text is read again.
+Every edit is one of Markdown. A source is its blocks in order, each with its lines and with those up to the
+next block. An edit changes the lines of some blocks, or their order, and no text is read again.
 """
 
 import json
@@ -68,7 +68,7 @@ class _Piece:
         lines: its lines; none if it shares those of the block before it, or stands in front matter.
         tail: lines up to the next block: empty ones, comments.
         below: the next block, for which the tail is right.
-        apart: whether there is an empty line above it; None for a new one.
+        apart: whether there is an empty line above it; None for a new block, or one of another kind now.
         tight: whether it directly follows or precedes a block of its kind; None if there is none beside it.
     """
 
@@ -264,11 +264,11 @@ def retitled(story: Story, title: str, before: str) -> Story:
     lines = _LINE.findall(story.markdown)
     inside = {place for block in story.blocks for place in range(*block.lines or (0, 0))}
     for place in set(range(len(lines))) - inside:
-        found = _TITLE.fullmatch(lines[place])
-        if found and letters(found[2]) == letters(before) != "":
-            is_field = found[1].strip(" \t=:").isalpha()
+        match = _TITLE.fullmatch(lines[place]) if len(lines[place]) < 1000 else None
+        if match and letters(match[2]) == letters(before) != "":
+            is_field = match[1].strip(" \t=:").isalpha()
             words = json.dumps(title, ensure_ascii=False) if is_field else inline(title)
-            lines[place] = found[1] + words + found[3]
+            lines[place] = match[1] + words + match[3]
     return story.model_copy(update={"title": title, "markdown": "".join(lines)})
 
 
@@ -285,14 +285,14 @@ def with_pictures(story: Story, pictures: Mapping[int, Sequence[str]]) -> str:
     pieces = [piece for piece in edit.all if piece.lines]
     following = {before: after.lines[0] for before, after in pairwise(pieces)}
     for step, words in pictures.items():
-        shown = [piece for piece in edit.steps[step].all if piece.lines] or pieces[-1:]
-        prefix, last = edit.container(shown), shown[-1]
+        placed = [piece for piece in edit.steps[step].all if piece.lines] or pieces[-1:]
+        prefix, last = edit.container(placed), placed[-1]
         # What would continue the picture's paragraph is parted from it by the only empty line.
         after = (last.tail or [following.get(last, "")])[0]
         goes_on = not (_BLANK.fullmatch(after) or _BEGINS.match(after))
-        placed, blank = [prefix + line for line in words], prefix.rstrip()
-        placed = [*placed, blank] if goes_on else [blank, *placed]
-        last.tail[:0] = [line + edit.newline for line in placed]
+        lines, blank = [prefix + line for line in words], prefix.rstrip()
+        lines = [*lines, blank] if goes_on else [blank, *lines]
+        last.tail[:0] = [line + edit.newline for line in lines]
     return edit.source()
 
 
@@ -304,11 +304,11 @@ def without_inserted(source: str) -> tuple[str, int]:
     Returns:
         The source, and the number of removed pictures.
     """
-    count = sum(found["code"] is None for found in _INSERTED.finditer(source)) if FOLDER in source else 0
+    count = sum(match["code"] is None for match in _INSERTED.finditer(source)) if FOLDER in source else 0
     if not count:
         return source, 0
-    made = _INSERTED.sub(lambda found: found["code"] or "", source)
-    return made if source.endswith(("\r", "\n")) else re.sub(r"(?:\r\n|\r|\n)\Z", "", made), count
+    text = _INSERTED.sub(lambda match: match["code"] or "", source)
+    return text if source.endswith(("\r", "\n")) else re.sub(r"(?:\r\n|\r|\n)\Z", "", text), count
 
 
 def as_markdown(story: Story) -> str:
@@ -324,7 +324,7 @@ def as_markdown(story: Story) -> str:
 def written(story: Story) -> Story:
     """A story of any format as a Markdown text: its blocks are written, and know their lines."""
     names = ("language", "direction", "author", "illustrator", "license", "source")
-    stated = {name: getattr(story, name) for name in names if getattr(story, name) not in ("", "ltr")}
+    stated = {name: getattr(story, name) for name in names if getattr(story, name) not in ("", "en", "ltr")}
     front = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in stated.items()]
     front = ["---\n", *front, "---\n", "\n"] if front else []
     front += [f"# {inline(story.title)}\n", "\n"] if story.title.strip() else []
@@ -350,22 +350,22 @@ def _typed(words: str, model: Block, depth: int) -> list[_Piece]:
         model: kind, depth and number of the first, whose marker is not among the words.
         depth: depth of items that are not indented.
     """
-    made: list[Block] = []
+    blocks: list[Block] = []
     plain = Block(role="" if model.role == "aside" else model.role, quoted=model.quoted)
     first: dict[str, object] = {"kind": model.kind, "depth": model.depth, "number": model.number}
     for paragraph in re.split(r"\n[ \t]*\n\s*", words):
         for number, line in enumerate(paragraph.split("\n")):
-            said = " ".join(line.split())
+            text = " ".join(line.split())
             if item := _ITEM.match(line):
-                said, count = line[item.end() :].strip(), int(item[2]) if item[2] else None
+                text, count = line[item.end() :].strip(), int(item[2]) if item[2] else None
                 at = {"kind": "item", "depth": max(1, depth + len(item[1]) // 2), "number": count}
-                made.append(plain.model_copy(update={**at, "text": said}))
-            elif number and made:
-                made[-1] = made[-1].model_copy(update={"text": f"{made[-1].text}\n{said}"})
+                blocks.append(plain.model_copy(update={**at, "text": text}))
+            elif number and blocks:
+                blocks[-1] = blocks[-1].model_copy(update={"text": f"{blocks[-1].text}\n{text}"})
             else:
-                at = {"depth": made[-1].depth} if made else first
-                made.append(plain.model_copy(update={**at, "text": said}))
-    return [_Piece(block) for block in made]
+                at = {"depth": model.depth} if blocks else first
+                blocks.append(plain.model_copy(update={**at, "text": text}))
+    return [_Piece(block) for block in blocks]
 
 
 def _common(texts: Sequence[str]) -> str:
@@ -389,11 +389,11 @@ def _patched(content: str, before: str, after: str) -> str | None:
     for more in range(3):  # with more words around the change until they are found once
         start, end = spans[max(0, first - more)][0], spans[min(last + more, len(spans) - 1)][1]
         pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, before[start:end].split())) + r"(?!\w)"
-        found = list(re.finditer(pattern, content))
-        if len(found) == 1 and len(re.findall(pattern, before)) == 1:
+        matches = list(re.finditer(pattern, content))
+        if len(matches) == 1 and len(re.findall(pattern, before)) == 1:
             words = escaped(after[start : len(after) - (len(before) - end)]).strip()
-            words = words if found[0].start() else at_start(words)
-            return content[: found[0].start()] + words + content[found[0].end() :]
+            words = words if matches[0].start() else at_start(words)
+            return content[: matches[0].start()] + words + content[matches[0].end() :]
     return None
 
 
@@ -418,10 +418,10 @@ def _prefix(block: Block, opened: _Open) -> tuple[str, str]:
 
 def _numbered(head: str, old: int | None, new: int | None) -> str:
     """The beginning of an item with another number, where it states its own."""
-    found = list(re.finditer(r"\d+", head))
-    if new is None or not found or int(found[-1][0]) != old:
+    numbers = list(re.finditer(r"\d+", head))
+    if new is None or not numbers or int(numbers[-1][0]) != old:
         return head
-    return f"{head[: found[-1].start()]}{new}{head[found[-1].end() :]}"
+    return f"{head[: numbers[-1].start()]}{new}{head[numbers[-1].end() :]}"
 
 
 def _alike(block: Block, other: Block) -> bool:
@@ -463,36 +463,44 @@ class _Edit:
         each = iter(self.pieces)
         self.runs: list[_Run] = []
         for step, run in self.story.runs():
-            own = [next(each) for _ in run]
+            pieces = [next(each) for _ in run]
             title, sources = (None, ()) if step is None else (self.story.steps[step].title, (step,))
             words = next((n for n, block in enumerate(run) if block.text), 0)
             headed = words + 1 if title and run[words].kind == "heading" and run[words].text == title else 0
-            self.runs.append(_Run(title, own[:headed], own[headed:], sources))
+            self.runs.append(_Run(title, pieces[:headed], pieces[headed:], sources))
         self.before = [_Run(run.title, pieces=[_Piece(run.first)]) for run in self.steps]
-        self.front = self._place(lines)
-        for step in touched:
-            for piece in (self.steps[step].all[0], self._shared(self.steps[step].all[-1])[-1]):
-                if not set(self._shared(piece)) <= set(self.steps[step].all):
-                    self.own(piece)
+        self.front = self._place(lines, {piece for step in touched for piece in self.steps[step].all})
 
-    def _place(self, lines: list[str]) -> list[str]:
-        """Give blocks their lines; returns those before the first one."""
-        places: list[tuple[_Piece, int, int]] = []
+    def _place(self, lines: list[str], touched: set[_Piece]) -> list[str]:
+        """Give blocks their lines; returns those before the first one.
+
+        Blocks in the same lines, such as sentences, get lines of their own if they are touched.
+        """
+        places: list[tuple[list[_Piece], int, int]] = []
         for piece in self.pieces:
             start, end = piece.block.lines or (0, 0)
-            if piece.block.lines and not (places and start < places[-1][2]):
+            if piece.block.lines and places and start < places[-1][2]:
+                places[-1][0].append(piece)
+            elif piece.block.lines:
                 while end > start + 1 and _BLANK.fullmatch(lines[end - 1]):
                     end -= 1
-                places.append((piece, start, end))
-        for (piece, start, end), following in zip_longest(places, places[1:]):
-            piece.lines, piece.tail = lines[start:end], lines[end : following[1] if following else None]
-            piece.below = following[0] if following else None
-            if following:
-                following[0].apart = bool(piece.tail)
-            if following and _alike(piece.block, following[0].block):
-                following[0].tight = not piece.tail
-                piece.tight = piece.tight or not piece.tail
-        return lines[: places[0][1]] if places else []
+                places.append(([piece], start, end))
+        below: _Piece | None = None
+        until = len(lines)
+        for pieces, start, end in reversed(places):
+            first = last = pieces[0]
+            first.lines = lines[start:end]
+            if len(pieces) > 1 and not touched.isdisjoint(pieces):
+                self.write(pieces, [first])
+                last = pieces[-1]
+            last.tail, last.below = lines[end:until], below
+            if below:
+                below.apart = bool(last.tail)
+                if _alike(last.block, below.block):
+                    last.tight = not last.tail
+                    below.tight = below.tight or last.tight
+            below, until = first, start
+        return lines[:until] if places else []
 
     @property
     def steps(self) -> list[_Run]:
@@ -506,8 +514,8 @@ class _Edit:
         """What precedes the words of a piece in its first line, with their marker, and in its other lines."""
         line, block, end = "".join(piece.lines[:1]).rstrip(), piece.block, 0
         markers = 0 if block.kind == "break" else block.depth
-        while (found := _MARKER.match(line, end)) and (markers or not found[1]):
-            markers, end = markers - bool(found[1]), found.end()
+        while (match := _MARKER.match(line, end)) and (markers or not match[1]):
+            markers, end = markers - bool(match[1]), match.end()
         end += len(line[end:]) - len(line[end:].lstrip())
         if block.kind == "code" and not line.startswith(("```", "~~~"), end):
             end = max(0, end - 4)
@@ -519,11 +527,11 @@ class _Edit:
 
     def container(self, pieces: Sequence[_Piece]) -> str:
         """Prefix of a paragraph that follows pieces, in the list or quotation of all of them."""
-        found = [self.prefixes(piece) for piece in pieces]
-        heads = [head for head, body in found if head != body and len(head) == len(body)]
+        prefixes = [self.prefixes(piece) for piece in pieces]
+        heads = [head for head, body in prefixes if head != body and len(head) == len(body)]
         tops = [head for head in heads if len(head) == min(map(len, heads))]
         outside = [re.sub(r"(?:[-+*]|\d+[.)])[ \t]*$", "", head) for head in tops[1:]]  # after their list
-        return _common([*outside, *(body for _, body in found)])
+        return _common([*outside, *(body for _, body in prefixes)])
 
     def markdown(self, piece: _Piece) -> str:
         """Markdown of a piece without the prefixes of its lines."""
@@ -539,36 +547,20 @@ class _Edit:
 
     def write(self, pieces: Sequence[_Piece], near: Iterable[_Piece]) -> None:
         """Write new pieces in the list or quotation of others."""
-        opened: _Open = {one.block.depth: (one.block, *self.prefixes(one)) for one in near}
+        opened: _Open = {piece.block.depth: (piece.block, *self.prefixes(piece)) for piece in near}
         for piece in pieces:
             block = piece.block
             head, body = _prefix(block, opened)
             self.set(piece, block_markdown(block), head, body)
             if block.kind == "item" or block.depth not in opened or not block.depth:
-                opened = {depth: one for depth, one in opened.items() if depth < block.depth}
+                opened = {depth: around for depth, around in opened.items() if depth < block.depth}
                 opened[block.depth] = (block, head, body)
-
-    def _shared(self, piece: _Piece) -> list[_Piece]:
-        """All blocks in the lines of a block."""
-        if piece not in self.pieces:
-            return [piece]
-        place = self.pieces.index(piece)
-        first = next((n for n in range(place, -1, -1) if self.pieces[n].lines), place)
-        following = takewhile(lambda one: one.block.lines and not one.lines, self.pieces[first + 1 :])
-        return [self.pieces[first], *following]
-
-    def own(self, piece: _Piece) -> None:
-        """Give blocks in the same lines lines of their own, written anew."""
-        first, *more = self._shared(piece)
-        if more:
-            self.write([first, *more], [first])
-            more[-1].tail, more[-1].below = first.tail, first.below
-            first.tail, first.below = [], None
 
     def change(self, piece: _Piece, words: str) -> None:
         """Give a piece other words; marks and Markdown outside the change stay."""
-        self.own(piece)
         old, by = piece.block, len(words) - len(piece.block.text)
+        if words == old.text:
+            return
         start, end = _change(old.text, words)
         marks = []
         for mark in old.marks:
@@ -582,7 +574,9 @@ class _Edit:
         table = tuple(tuple(cells.get(cell, Passage(text=cell)) for cell in row) for row in rows)
         block = old.model_copy(update={"text": words, "marks": tuple(marks), "rows": table})
         content, prefixes = self.markdown(piece), self.prefixes(piece)
-        text = None if old.kind == "code" else _patched(content, old.text, words)
+        text = _patched(content, old.text, words) if old.kind != "code" else None
+        if old.kind == "code" and old.text in content:
+            text = content.replace(old.text, words)
         if text is None:
             hashes = re.match(r"#+[ \t]+", content) if old.kind == "heading" else None
             text = f"{hashes[0]}{marked(block)}" if hashes else block_markdown(block)
@@ -591,38 +585,37 @@ class _Edit:
 
     def reword(self, run: _Run, words: str) -> None:
         """Change the words of a step; blocks with the same words stay as they are."""
-        pieces = run.pieces
-        shown = texts_of([piece.block for piece in pieces])
-        olds = [place for place, (_, text) in enumerate(shown) if text]
+        pieces, made, end, done = run.pieces, list[_Piece](), 0, 0
+        texts, whole = texts_of([piece.block for piece in pieces]), text_of([piece.block for piece in pieces])
         verbatim = [piece.block.text for piece in pieces if piece.block.kind in ("code", "table")]
-        if len(olds) == len(verbatim) == 1:
-            self.change(pieces[olds[0]], words)
-            return
+        for piece, (before, text) in zip(pieces, texts, strict=True):
+            start, end = end + len(before), end + len(before) + len(text)
+            is_around = words.startswith(whole[:start]) and words.endswith(whole[end:])
+            if text in verbatim and text not in words and is_around:  # only this code or table has changed
+                self.change(piece, words[start : len(words) - len(whole) + end])
+                return
         # Code and tables that stay are one word while the others are divided.
         held = {f"\0{number}\0": text for number, text in enumerate(verbatim) if text in words}
         for sign, text in held.items():
             words = words.replace(text, sign, 1)
-        top = pieces[olds[0]].block if olds else Block()
+        worded = [place for place, (_, text) in enumerate(texts) if text]
+        top = pieces[worded[0]].block if worded else Block()
         news = _typed(words, top, run.first.depth + 1)
-        texts = [held.get(new.block.text, new.block.text) for new in news]
-        made: list[_Piece] = []
-        done = 0
-        matcher = SequenceMatcher(None, [pieces[n].block.text.strip() for n in olds], texts, autojunk=False)
-        for act, a, b, c, d in matcher.get_opcodes():
-            for old, new in zip_longest(olds[a:b], range(c, d)):
+        fresh = [held.get(new.block.text, new.block.text) for new in news]
+        known = [pieces[place].block.text.strip() for place in worded]
+        for act, *places in SequenceMatcher(None, known, fresh, autojunk=False).get_opcodes():
+            for old, new in zip_longest(worded[slice(*places[:2])], range(*places[2:])):
                 made += pieces[done:old] if old is not None else []  # without words, such as pictures
                 done = done if old is None else old + 1
                 kinds = {pieces[old].block.kind, news[new].block.kind} if None not in (old, new) else set()
                 if act == "equal" or len(kinds) == 1 or kinds == {"heading", "paragraph"}:
+                    self.change(pieces[old], fresh[new])
                     made.append(pieces[old])
-                    if act != "equal":
-                        self.change(pieces[old], texts[new])
                     continue
                 if new is not None:
                     self.write([news[new]], made or pieces[:1])
                     made.append(news[new])
                 if old is not None:
-                    self.own(pieces[old])
                     self.leave([pieces[old]])
                     pieces[old].lines = []
         run.pieces = made + pieces[done:]
@@ -644,17 +637,16 @@ class _Edit:
 
     def _halved(self, piece: _Piece, at: int) -> _Piece:
         """Cut a piece at a position of its text, also in its Markdown, where no mark stands around it."""
-        self.own(piece)
         is_code = piece.block.kind == "code"
         block, whole, (head, body) = piece.block, self.markdown(piece), self.prefixes(piece)
         block = block if is_code else strip(block)
         a, b = (strip(cut(block, *ends)) for ends in ((0, at), (at, None)))
         b = b.model_copy(update={"pictures": ()})
-        words = [re.escape(one) for one in (*block.text[:at].split()[-1:], *block.text[at:].split()[:1])]
-        found = list(re.finditer(r"(\s*)".join(words), whole))
+        around = *block.text[:at].split()[-1:], *block.text[at:].split()[:1]
+        gaps = [match.span(1) for match in re.finditer(r"(\s*)".join(map(re.escape, around)), whole)]
         texts = [block_markdown(a), block_markdown(b)]
-        if len(found) == 1 and not is_code and not any(mark.start < at < mark.end for mark in block.marks):
-            texts = [whole[: found[0].start(1)], at_start(whole[found[0].end(1) :])]
+        if len(gaps) == 1 and not is_code and not any(mark.start < at < mark.end for mark in block.marks):
+            texts = [whole[: gaps[0][0]], at_start(whole[gaps[0][1] :])]
         self.set(piece, texts[0], head, body)
         piece.block, other = a, _Piece(b, tail=piece.tail, below=piece.below)
         self.set(other, texts[1], _numbered(head, b.number, b.number and b.number + 1), body)
@@ -663,17 +655,18 @@ class _Edit:
 
     def turn(self, piece: _Piece, like: _Piece, **update: object) -> None:
         """Make a piece another kind of block, in the list of another."""
-        self.own(piece)
         block = piece.block.model_copy(
             update={"depth": like.block.depth, "quoted": like.block.quoted, **update}
         )
         text, (head, body) = self.markdown(piece), self.prefixes(like)
         if piece.block.kind == "heading":
-            block = block.model_copy(update={"marks": ()})
+            marker = _title_marker(block.text)
+            bare = marker.rest if marker and marker.rest else block.text
+            block = block.model_copy(update={"text": bare, "marks": ()})
             text = block_markdown(block)
         head = _numbered(head, like.block.number, block.number) if block.kind == "item" else body
         self.set(piece, text, head, body)
-        piece.block, piece.tight = block, None
+        piece.block, piece.tight, piece.apart = block, None, None
 
     def joined(self, pieces: Sequence[_Piece], more: Sequence[_Piece]) -> bool:
         """Join two paragraphs into one, if there are no other pieces."""
@@ -684,7 +677,6 @@ class _Edit:
         by = len(a.text) + len(space)
         moved = (mark.model_copy(update={"start": mark.start + by, "end": mark.end + by}) for mark in b.marks)
         both = {"text": a.text + space + b.text, "marks": (*a.marks, *moved)}
-        self.own(pieces[0])
         text = self.markdown(pieces[0]) + space + self.markdown(more[0])
         self.set(pieces[0], text, *self.prefixes(pieces[0]))
         pieces[0].block = a.model_copy(update={**both, "pictures": a.pictures + b.pictures})
@@ -697,23 +689,23 @@ class _Edit:
         tail = above[-1].tail if above else self.front
         for piece in pieces:
             if not all(map(_BLANK.fullmatch, piece.tail)):
-                tail += piece.tail
+                tail += piece.tail[bool(tail) and all(map(_BLANK.fullmatch, (tail[-1], piece.tail[0]))) :]
                 piece.tail, piece.below = [], None
 
     def take(self, run: _Run) -> None:
         """Take a step out of the text, with the break of its page."""
-        self.leave(run.all)
         place = self.runs.index(run)
-        around = [one for one in self.runs[max(0, place - 1) : place + 2] if one is not run]
-        gone = [run, *around[-1:]] if all(one.divides for one in around) else [run]
-        self.runs = [one for one in self.runs if one not in gone]
+        near = [other for other in self.runs[max(0, place - 1) : place + 2] if other is not run]
+        for gone in (run, *(near[-1:] if all(other.divides for other in near) else ())):
+            self.leave(gone.all)
+            self.runs.remove(gone)
 
     def put(self, run: _Run, beside: _Run, *, after: bool) -> None:
-        """Put a step beside another: as a page beside a page, with a heading below one such as "Step 2: Dig"."""
+        """Put a step beside another: a page beside pages, with a heading beside one such as "Step 2: Dig"."""
         place = self.runs.index(beside) + after
         near = self.runs[max(0, place - 1 - after) : place + 1]
         self.runs.insert(place, run)
-        if any(one.divides for one in near):
+        if any(other.divides for other in near):
             line = _Run(pieces=[_Piece(Block(kind="break"))])
             self.write(line.pieces, ())
             self.runs.insert(place + (not after), line)
@@ -721,36 +713,34 @@ class _Edit:
         marker = _title_marker(title) if beside.heading else None
         if run.first.kind == "heading" and run.pieces[1:]:
             run.title, run.heading, run.pieces = run.first.text, run.pieces[:1], run.pieces[1:]
+        elif marker and marker.worded and not (run.heading or run.sources):
+            self.retitle(run, title.removesuffix(marker.rest).rstrip(" :.–—-"))
         elif not run.heading:
-            above = (one.above for one in reversed(self.runs[: self.runs.index(run)]))
-            run.title = next((one for one in above if one is not None), "")
-            if marker and marker.worded and not run.sources:
-                run.title = ""
-                self.retitle(run, title.removesuffix(marker.rest).rstrip(" :.–—-"))
+            above = (other.above for other in reversed(self.runs[: self.runs.index(run)]))
+            run.title = next((title for title in above if title is not None), "")
 
     def retitle(self, run: _Run, title: str) -> None:
         """Change the heading of a step and of those that share it, or give it one."""
-        before, around = run.title, run
+        before, around, named = run.title, run, [run]
         if before and not run.heading:
             others = reversed(self.runs[: self.runs.index(run)])
-            around = next((one for one in others if one.title is None and one.above == before), run)
-        pieces = run.heading or (around.pieces if around is not run else [])
-        place = max((n for n, one in enumerate(pieces) if one.block.text == before), default=None)
-        named = [run]
-        if place is None:
-            level = min((one.heading[-1].block.level for one in self.steps if one.heading), default=2)
-            run.heading = [_Piece(Block(kind="heading", text=title, level=level, role=run.first.role))]
-            self.write(run.heading, ())
-        else:
+            around = next((other for other in others if other.title is None and other.above == before), run)
+        pieces = run.heading if around is run else around.pieces
+        place = max((n for n, piece in enumerate(pieces) if piece.block.text == before), default=None)
+        if place is not None:
             below = self.runs[self.runs.index(around) + 1 :]
-            named += takewhile(lambda one: not one.heading and one.above in (before, None), below)
+            named += takewhile(lambda other: not other.heading and other.above in (before, None), below)
             if title:
                 self.change(pieces[place], title)
             else:
                 self.leave(pieces[place : place + 1])
                 del pieces[place]
-        for one in named:
-            one.title = title if one.title == before else one.title
+        elif title:
+            level = min((step.heading[-1].block.level for step in self.steps if step.heading), default=2)
+            run.heading = [_Piece(Block(kind="heading", text=title, level=level, role=run.first.role))]
+            self.write(run.heading, ())
+        for other in named:
+            other.title = title if other.title == before else other.title
 
     def source(self) -> str:
         """The source, with a line end at its end only if there was one."""
@@ -774,10 +764,9 @@ class _Edit:
                 is_source = bool(piece.lines or piece.block.lines)
                 blocks.append(piece.block.model_copy(update={"lines": lines if is_source else None}))
             if run.title is not None:
-                own, pictures = blocks[start:], pictures_of(blocks[start:])
-                text = text_of(
-                    [one for one in own if not run.heading or one is not own[len(run.heading) - 1]]
-                )
+                inside, pictures = blocks[start:], pictures_of(blocks[start:])
+                del inside[len(run.heading) - 1 : len(run.heading)]
+                text = text_of(inside)
                 text = text or next((self.story.steps[place].text for place in run.sources), run.title)
                 at = start, len(blocks)
                 steps.append(Step.model_construct(text=text, title=run.title, pictures=pictures, run=at))
@@ -789,8 +778,8 @@ class _Edit:
         """Set as many empty lines as suit blocks that did not follow each other; other lines stay."""
         pieces = [piece for piece in self.all if piece.lines]
         for piece, below in zip_longest(pieces, pieces[1:]):
-            if piece.below is not below or (below and not piece.below):
-                blank = _common([self.prefixes(one)[1] for one in (piece, below) if one]).rstrip()
+            if piece.below is not below or (below and below.apart is None):
+                blank = _common([self.prefixes(each)[1] for each in (piece, below) if each]).rstrip()
                 others = [n for n, line in enumerate(piece.tail) if not _BLANK.fullmatch(line)]
                 kept = piece.tail[others[0] : others[-1] + 1] if others else []
                 gap = bool(below) and (bool(kept) or _gap(piece, below))
@@ -807,9 +796,9 @@ class _Edit:
         counts, before, above = dict[tuple[int, int], int](), None, None
         known = [names[run.sources[0]] if run.sources else None for run in self.steps]
         for place, run in enumerate(self.steps):
-            number, own = number_of(run), known[place]
+            number, name = number_of(run), known[place]
             after = next(filter(None, known[place + 1 :]), None)
-            name = before if before and (own is None or before == after) else own or after
+            name = before if before and (name is None or before == after) else name or after
             if number is not None and name is not None:
                 shares = number_of is _title_number and not run.heading and above == run.title
                 before, counts[name] = name, counts.get(name, name[1] - 1) + (not shares)
@@ -826,7 +815,7 @@ class _Edit:
                 first = [new + line[len(head) :] for line in piece.lines[:1]]
                 piece.block = piece.block.model_copy(update={"number": number})
             longer = re.sub(r"\S", " ", new)
-            lines = [longer + one[len(item) :] if one.startswith(item) else one for one in piece.lines]
+            lines = [longer + line[len(item) :] if line.startswith(item) else line for line in piece.lines]
             piece.lines = lines if place else [*first, *lines[1:]]
 
     def _count_title(self, run: _Run, number: int) -> None:

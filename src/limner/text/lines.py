@@ -26,6 +26,7 @@ _LONGEST_TITLE = 80
 _NARROWEST = 48
 """Minimum number of characters of the longest line of a text that was wrapped."""
 _MOST_LINES = 200_000
+_LONGEST_FOOT = 200
 _ENDS = re.compile(r"\r\n|[\n\r\u2028\u2029\v\x85]")
 
 
@@ -44,7 +45,7 @@ def read_plain(text: str, where: str) -> Document:
     if sum(line.startswith(">") for line in lines) > 2:  # a mail that quotes the text
         lines = [_QUOTED.sub("", line) for line in lines]
     document = Document()
-    pages = [_PAGE.fullmatch(line.strip()) is not None for line in lines]
+    pages = [len(line) < _LONGEST_FOOT and _PAGE.fullmatch(line.strip()) is not None for line in lines]
     kept = [line for line, is_page in zip(lines, pages, strict=True) if not is_page]
     document.left_out += [
         LeftOut("page furniture", " ".join(line.split()))

@@ -60,9 +60,9 @@ def read_markdown(text: str, where: str, find: Find) -> Document:
         DataError: it is nested too deeply, or has more lines, emphasis or brackets than a readable text.
 
     Example:
-        >>> document = read_markdown("# Tea\n\n1. Boil *water*.", "tea.md", finder(None))
-        >>> [(block.kind, block.text, block.lines) for block in document.blocks]
-        [('heading', 'Tea', (0, 1)), ('item', 'Boil water.', (2, 3))]
+        >>> story = limner.read("# Tea\n\n1. Boil *water*.", format="markdown")
+        >>> [(block.kind, block.text, block.lines) for block in story.blocks]
+        [('item', 'Boil water.', (2, 3))]
     """
     document = Document()
     document.markdown, inserted = without_inserted(text)
@@ -135,16 +135,16 @@ def _strings(value: object) -> Iterator[str]:
         yield str(value).strip()
 
 
-def _wiki_picture(found: re.Match[str]) -> str:
+def _wiki_picture(match: re.Match[str]) -> str:
     """``![[a.jpg|At sea|300]]`` as a picture; the number is its width."""
-    parts = [part.strip() for part in (found[2] or "").split("|")]
+    parts = [part.strip() for part in (match[2] or "").split("|")]
     alt = " ".join(part for part in parts if not re.fullmatch(r"\d+(?:x\d+)?", part))
-    return f"![{alt}](<{found[1].strip()}>)"
+    return f"![{alt}](<{match[1].strip()}>)"
 
 
-def _figure(found: re.Match[str]) -> str:
+def _figure(match: re.Match[str]) -> str:
     """``{{< figure src="a.jpg" caption="At sea" >}}`` as a picture with its caption."""
-    stated = {name: a or b for name, a, b in re.findall(r"(\w+)=(?:\"([^\"]*)\"|([^\s\"]+))", found[0])}
+    stated = {name: a or b for name, a, b in re.findall(r"(\w+)=(?:\"([^\"]*)\"|([^\s\"]+))", match[0])}
     source = next((stated[name] for name in ("src", "url", "image_path", "image") if name in stated), "")
     caption = escape(stated.get("caption") or stated.get("title") or "")
     image = f'<img src="{escape(source)}" alt="{escape(stated.get("alt", ""))}">'
@@ -166,9 +166,9 @@ _DIALECTS: tuple[tuple[str, str | Callable[[re.Match[str]], str] | None], ...] =
     (r"!\[\[[^\[\]\n]+\]\]", _FURNITURE),
     (r"(?im)^[ \t]*\[\[?_?toc_?\]\]?[ \t]*$|^[*-] toc\n\{:toc\}", _FURNITURE),
     (r"\[\[(?:[^\[\]|\n]+\|)?([^\[\]|\n]+)\]\](?![(\[])", r"\1"),
-    (r"(?<=\|)\d+(?:x\d+)?(?=\]\([^)\n])", ""),
+    (r"\|\d+(?:x\d+)?(?=\]\([^)\n])", ""),
     (r"(?<![\w=])==(?=[^\s=])([^=\n]*[^\s=])==(?![\w=])", r"\1"),
-    (r"(?m)^[ \t]*(?:#[^\W\d_][\w/-]*[ \t]*)+$", _FURNITURE),
+    (r"(?m)^ {0,3}(?:#[^\W\d_][\w/-]*[ \t]*)+$", _FURNITURE),
     (r"(?m)[ \t]\^[\w-]+[ \t]*$", ""),
     # Hugo and Jekyll: figures, boxes, everything else
     (r"\{\{[<%]\s*(?:figure|img|image)\b[^{}]*\bsrc=[^{}]*\}\}", _figure),
@@ -181,7 +181,7 @@ _DIALECTS: tuple[tuple[str, str | Callable[[re.Match[str]], str] | None], ...] =
     (r"(?s)\{%-?\s*comment\b[^%]*%\}(?:(?!\{%).)*\{%-?\s*endcomment\b[^%]*%\}", _FURNITURE),
     (r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\{[^{}\n]*\}\}", _FURNITURE),
     # kramdown and pandoc: attributes
-    (r"\{:[^{}\n]*\}|(?<=\))\{[^{}\n]*\}|(?m:(?<=\S)[ \t]+\{[#.:][^{}\n]*\}[ \t]*$)", ""),
+    (r"\{:[^{}\n]*\}|(?<=\))\{[^{}\n]*\}|(?m:(?<=[^\s:])[ \t]+\{[#.:][^{}\n]*\}[ \t]*$)", ""),
     # tasks of GitHub
     (r"(?m)^([ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+(?=\S)", r"\1☐ "),
     (r"(?m)^([ \t>]*(?:[-+*]|\d{1,9}[.)])[ \t]+)\[[xX]\][ \t]+(?=\S)", r"\1☑ "),
@@ -201,16 +201,16 @@ def _common(body: str, left_out: list[LeftOut]) -> str:
     """A text without what CommonMark does not know, outside code, with as many lines as before."""
     held: list[str] = []
 
-    def hold(found: re.Match[str]) -> str:
-        held.append(found[0])
+    def hold(match: re.Match[str]) -> str:
+        held.append(match[0])
         return f"\0{len(held) - 1}\0"
 
-    def restore(found: re.Match[str]) -> str:
-        return held[int(found[1])]
+    def restore(match: re.Match[str]) -> str:
+        return held[int(match[1])]
 
-    def leave_out(found: re.Match[str]) -> str:
-        left_out.append(LeftOut("page furniture", _HELD.sub(restore, found[0]).strip()))
-        return "\n" * found[0].count("\n")
+    def leave_out(match: re.Match[str]) -> str:
+        left_out.append(LeftOut("page furniture", _HELD.sub(restore, match[0]).strip()))
+        return "\n" * match[0].count("\n")
 
     body = re.sub(r"(?m)^\{%-?\s*(?:end)?highlight\b\s*(\w*).*$", r"```\1", body)
     body = _CODE.sub(hold, body)
@@ -236,7 +236,10 @@ def _html(body: str, where: str) -> str:
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         raise DataError(f"{where}: nested deeper than {_MAX_NESTING // 2} lists or quotes; flatten it")
     urls = sum(
-        len(str(value)) for token in tokens for one in token.children or () for value in one.attrs.values()
+        len(str(value))
+        for token in tokens
+        for inner in token.children or ()
+        for value in inner.attrs.values()
     )
     if urls > len(body) + 2_000_000:  # a link that is defined once is repeated where it is used
         raise DataError(f"{where}: repeats the addresses of its links too often; read it as plain text")
@@ -299,9 +302,9 @@ def _prepare(state: StateCore) -> None:
     state.tokens = made
 
 
-def _aside(found: re.Match[str]) -> str:
+def _aside(match: re.Match[str]) -> str:
     """A box of Notion, which is a part of the text, not the margin of a page."""
-    return "</div" if found[1] else f'<div {ASIDE}=""'
+    return "</div" if match[1] else f'<div {ASIDE}=""'
 
 
 def _paragraph(content: str, line: int, count: int) -> list[Token]:
@@ -312,22 +315,23 @@ def _paragraph(content: str, line: int, count: int) -> list[Token]:
 def _paragraphs(token: Token, inline: Token, around: Token) -> Iterator[Token]:
     """A paragraph, divided at pictures on lines of their own, and at headings on some of its lines."""
     content = inline.content
-    if around.type == "blockquote_open" and (found := _CALLOUT.match(content)):
+    if around.type == "blockquote_open" and (match := _CALLOUT.match(content)):
         around.attrSet(ASIDE, "")
-        title = (found[2] or found[1].capitalize()).strip().rstrip(":")
-        content = f"**{title}:**{content[found.end() :]}"
+        title = (match[2] or match[1].capitalize()).strip().rstrip(":")
+        content = f"**{title}:**{content[match.end() :]}"
     elif "label" in around.meta:
         label = re.sub(r"([^\w\s])", r"\\\1", around.meta["label"])
         content = f"\\[{label}\\] {content}"
     start, lines = token.map[0] if token.map else 0, content.split("\n")
     bare = [re.sub(r"(?:\\| {2,})$", "", line).strip() for line in lines]
-    heads, shown = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
+    heads, pictured = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
     is_headed = any(heads) and not all(heads) and ASIDE not in around.attrs
     cuts, width = [0], max(map(len, bare))
     for place, (before, line) in enumerate(pairwise(bare), 1):
-        captioned = shown[place - 1] and _EMPHASIS.fullmatch(line)
-        wraps = not (heads[place - 1] or heads[place]) and _wraps(before, line, width)
-        if (shown[place] != shown[place - 1] and not captioned) or (is_headed and not wraps):
+        captioned = pictured[place - 1] and _EMPHASIS.fullmatch(line)
+        is_hard = lines[place - 1].strip(" ") != before or lines[place - 1].endswith("  ")
+        wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before, line, width)
+        if ((pictured[place] or pictured[place - 1]) and not captioned) or (is_headed and not wraps):
             cuts.append(place)
     for begin, end in pairwise([*cuts, len(lines)]):
         yield from _paragraph("\n".join([*lines[begin : end - 1], bare[end - 1]]), start + begin, end - begin)

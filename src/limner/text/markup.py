@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, count
+from itertools import accumulate, chain, count
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -423,7 +423,11 @@ class _Walk:
     def table(self, node: Element) -> None:
         rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in node.xpath("tr | */tr")]
         rows = [row for row in rows if row]
-        for above in node.iterchildren("caption"):
+        captions = list(node.iterchildren("caption"))
+        if self.inside([*captions, *chain.from_iterable(rows)]) != self.sizes[node]:  # words outside of cells
+            self.content(node)
+            return
+        for above in captions:
             self.element(above)
         if self.is_layout(node, rows):
             self.layout(rows)

@@ -4,7 +4,6 @@ It is the only door for texts: size, encoding, format and emptiness are checked 
 document of blocks, gets its structure, and is divided into steps in the same way.
 """
 
-import codecs
 import io
 import json
 import mimetypes
@@ -13,14 +12,13 @@ import re
 import unicodedata
 import zipfile
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from limner.encodings import MARKS
+from limner.encodings import MARKS, decode_text
 from limner.errors import ConfigError, DataError, MissingError, counted, unknown
 from limner.records import PictureRef, Segmentation, Step, Story
 from limner.text.blocks import (
@@ -62,10 +60,6 @@ _INSIDE = re.compile(r"data:image/[\w.+-]+(?:;[\w=-]+)*;base64,[\w+/=%-]{64,}", 
 """A picture inside a text."""
 _SHORT = re.compile(r"data:image/[\w.+-]+#[0-9a-f]{8}", re.IGNORECASE)
 """What stands for it while the text is read."""
-_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
-"""A charset declaration, in the form of the prescan of the HTML standard."""
-_PRESCAN_BYTES, _DETECT_BYTES = 2048, 1 << 20
-_CONTROL = frozenset(range(32)) - {9, 10, 12, 13, 27}
 # A text with only control characters, format characters and white space is empty.
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 
@@ -205,6 +199,8 @@ def read_bytes(
         raise _no_text(where, f"not {DOCUMENTS[suffix]}, as its name says")
     if len(data) > (MAX_TEXT_BYTES if b";base64," in data else 4 * MAX_CHARACTERS + 4):
         raise _too_long(where)
+    if b"\0" in data and not data.startswith(tuple(mark for mark, _ in MARKS)):
+        raise _no_text(where, "not a text, or UTF-16 without a byte-order mark")
     kind = format or SUFFIXES.get(suffix, "plain")
     text, note = decode_text(data, where, html=kind == "html")
     notes = [note] if note else []
@@ -250,69 +246,6 @@ def _no_text(where: str, what: str) -> DataError:
 def _too_long(where: str) -> DataError:
     most = MAX_CHARACTERS // 10**6
     return DataError(f"{where}: longer than {most} million characters; expected a text; split it")
-
-
-def decode_text(data: bytes, where: str, *, html: bool = False) -> tuple[str, str]:
-    """Decode a text file without changing or losing a character.
-
-    Order: byte-order mark; UTF-8 if the bytes are valid and not plain ASCII; the charset that an HTML page
-    declares; ASCII; detection by charset-normalizer.
-
-    Args:
-        data: the whole file.
-        where: its name, for messages.
-        html: whether to look for a declared charset.
-    Returns:
-        The text without its byte-order mark, and a note on the choice ("" if it was certain).
-    Raises:
-        DataError: the data are binary, or fit no encoding.
-    """
-    encoding = next((encoding for mark, encoding in MARKS if data.startswith(mark)), None)
-    note = ""
-    if encoding is None:
-        if b"\0" in data:
-            raise _no_text(where, "not a text, or UTF-16 without a byte-order mark")
-        encoding = _declared(data) if html else None
-        note = f"read as {encoding}, the charset the page declares"
-        if encoding is None or not data.isascii():
-            with suppress(UnicodeDecodeError):
-                return data.decode(), ""
-        if encoding is None:
-            encoding = _detected(data, where)
-            note = f"not UTF-8: read as {encoding}, a guess; save it as UTF-8 if letters look wrong"
-    try:
-        return data.decode(encoding).removeprefix("\ufeff"), note
-    except UnicodeError as error:
-        reason = str(error).splitlines()[0]
-        raise _no_text(where, f"not valid {encoding} ({reason})") from None
-
-
-def _declared(data: bytes) -> str | None:
-    """Charset that a page declares, if it is one that browsers would use."""
-    match = _CHARSET.search(data[:_PRESCAN_BYTES])
-    if match is None:
-        return None
-    try:
-        info = codecs.lookup(match[1].decode("ascii"))
-        "".encode(info.name)  # refuses codecs from bytes to bytes, such as hex
-    except (LookupError, UnicodeError):
-        return None
-    # Browsers read both as Windows-1252, and pages are written for browsers. UTF-16 cannot be
-    # declared in ASCII, and bytes that are not UTF-8 cannot be UTF-8.
-    if info.name in {"iso8859-1", "ascii"}:
-        return "cp1252"
-    return None if info.name.startswith(("utf-8", "utf-16", "utf-32", "idna", "punycode")) else info.name
-
-
-def _detected(data: bytes, where: str) -> str:
-    from charset_normalizer import from_bytes
-
-    sample = data[:_DETECT_BYTES]
-    binary = sum(byte in _CONTROL for byte in sample) * 50 > len(sample)
-    best = None if binary else from_bytes(sample).best()
-    if best is None:
-        raise _no_text(where, "not a text in any known encoding")
-    return best.encoding
 
 
 def read_text(

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from limner.language import split_sentences
 from limner.records import Block, Role, Segmentation, Step
-from limner.text.blocks import Document, check_count, cut, pictures_of, strip, text_of
+from limner.text.blocks import Document, changed, check_count, divided, pictures_of, text_of
 from limner.text.words import markers_in
 
 _MOST_LETTERS = 5_000_000
@@ -78,7 +78,7 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
         return Division(tuple(map(_settled, document.blocks)), tuple(steps))
     blocks = list(document.blocks)
     if not any(map(_counts, blocks)):  # supplies or asides are all there is
-        blocks = [block.model_copy(update={"role": ""}) for block in blocks]
+        blocks = [changed(block, role="") for block in blocks]
     notes: list[str] = []
     used: Segmentation = by or "step"
     if used == "step":
@@ -93,9 +93,7 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
     if used == "sentence":
         blocks = _in_sentences(blocks, where)
     if used == "paragraph" and any(_counts(block) and block.kind == "paragraph" for block in blocks):
-        blocks = [
-            block.model_copy(update={"role": "aside"}) if _is_task(block) else block for block in blocks
-        ]
+        blocks = [changed(block, role="aside") if _is_task(block) else block for block in blocks]
     if not runs:
         each = _headed_all if used == "heading" else _paragraphs
         runs = each(blocks, _sections(blocks))
@@ -110,10 +108,7 @@ def _step(blocks: Sequence[Block], run: Run) -> Step:
     head = next((place for place in range(start, end) if blocks[place].kind == "heading"), end)
     own = head < end and blocks[head].text == title and not any(block.text for block in blocks[start:head])
     inside = [block for place, block in enumerate(blocks[start:end], start) if place != head or not own]
-    inside = [
-        block.model_copy(update={"kind": "paragraph"}) if block.kind == "heading" else block
-        for block in inside
-    ]
+    inside = [changed(block, kind="paragraph") if block.kind == "heading" else block for block in inside]
     pictures = pictures_of(blocks[start:end])
     text = text_of(inside)
     described = "\n".join(picture.caption or picture.alt for picture in pictures).strip()
@@ -123,7 +118,7 @@ def _step(blocks: Sequence[Block], run: Run) -> Step:
 
 def _settled(block: Block) -> Block:
     """A block without what only its division needed."""
-    return block.model_copy(update={"look": (), "group": 0}) if block.look or block.group else block
+    return changed(block, look=(), group=0) if block.look or block.group else block
 
 
 def _counts(block: Block) -> bool:
@@ -452,44 +447,27 @@ def _paragraphs(blocks: Sequence[Block], sections: Sequence[_Section]) -> list[R
 
 def _with_method_lines(blocks: Sequence[Block]) -> list[Block]:
     """Blocks in which every line of a method's paragraph is a paragraph of its own."""
-    made: list[Block] = []
+    lined: list[Block] = []
     for block in blocks:
-        lined = (
-            block.role == "method" and block.kind == "paragraph" and not block.depth and "\n" in block.text
-        )
-        pieces = _pieces(block, [len(line) for line in block.text.split("\n")]) if lined else [block]
-        made += [piece.model_copy(update={"group": _LINE}) for piece in pieces] if lined else pieces
-    return made
-
-
-def _pieces(block: Block, sizes: Sequence[int]) -> list[Block]:
-    """A block cut into pieces of the given sizes, one character apart; its pictures stay with the last."""
-    made: list[Block] = []
-    start = 0
-    for size in sizes:
-        piece = strip(cut(block, start, start + size))
-        start += size + 1
-        if piece.text:
-            made.append(piece.model_copy(update={"pictures": ()}))
-    return [*made[:-1], made[-1].model_copy(update={"pictures": block.pictures})]
+        starts = [place for place, sign in enumerate(block.text) if sign == "\n"]
+        if block.role == "method" and block.kind == "paragraph" and not block.depth and starts:
+            lined += (changed(piece, group=_LINE) for piece in divided(block, starts))
+        else:
+            lined.append(block)
+    return lined
 
 
 def _in_sentences(blocks: Sequence[Block], where: str) -> list[Block]:
     """Blocks in which every sentence is one; code, tables and headings stay whole."""
     check_count(sum(len(block.text) for block in blocks), where, _MOST_LETTERS)
-    made: list[Block] = []
+    parted: list[Block] = []
     for block in blocks:
-        if block.kind not in ("paragraph", "item") or not _counts(block):
-            made.append(block)
+        if not _counts(block):
+            parted.append(block)
             continue
-        end = 0
-        pieces: list[Block] = []
+        ends = [0]
         for sentence in split_sentences(block.text):
-            start = block.text.index(sentence, end)
-            end = start + len(sentence)
-            plain = {"kind": "paragraph", "number": None, "depth": 0} if pieces else {}
-            pieces.append(cut(block, start, end).model_copy(update={"pictures": (), **plain}))
-        made += (
-            [*pieces[:-1], pieces[-1].model_copy(update={"pictures": block.pictures})] if pieces else [block]
-        )
-    return made
+            ends.append(block.text.index(sentence, ends[-1]) + len(sentence))
+        first, *more = divided(block, ends[1:-1])
+        parted += [first, *(changed(piece, kind="paragraph", number=None, depth=0) for piece in more)]
+    return parted

@@ -93,7 +93,7 @@ def _heading() -> re.Pattern[str]:
 
     roles = either("supplies", "method", "aside")
     return re.compile(
-        rf"(?:(?:the|your|main|essential|required|recommended|optional|basic|die|das|le|la|les|los|las|il|gli)\s+)?"
+        rf"(?:(?:the|my|our|your|main|essential|required|recommended|optional|basic|die|das|le|la|les|los|las|il|gli)\s+)?"
         rf"(?P<first>{roles})"
         rf"(?:\s*(?:,|/|&|\+|\b(?:{either('and')})\b|[和与及と・、])\s*(?:{roles}))*"
         rf"(?:\s*[,:：–—-].*|\s+(?:{either('link')})\b.*|\s+x?\d.*)?",

@@ -15,7 +15,7 @@ from limner.research.evaluation.sequences import (
     noun_saliency,
     sequence_saliency,
 )
-from limner.text.entity_grid import roles_of
+from limner.research.datasets.entity_grid import roles_of
 
 
 @pytest.mark.parametrize(

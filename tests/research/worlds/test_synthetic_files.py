@@ -13,7 +13,7 @@ from limner.errors import DataError
 from limner.research.worlds import PictureBook, caption, demo, write
 from limner.research.worlds.book_files import save, xmp_packet
 from limner.research.worlds.demo import demo_collection
-from limner.text.read import read_story_report
+from limner.text.read import read
 
 pytestmark = pytest.mark.slow
 
@@ -121,7 +121,7 @@ def test_demo_answers_match_the_texts(shown):
     used = []
     for text in shown.texts:
         answers = shown.answers[text.name]
-        assert len(read_story_report(text).story.steps) == len(answers)
+        assert len(read(text).story.steps) == len(answers)
         folder = shown.photographs if text.stem == "photographs" else shown.pictures
         used += [folder / name for name in answers if name]
     assert len(set(used)) == len(used) == 28

@@ -33,7 +33,7 @@ from limner.research.systems.base import (
 from limner.research.systems.text_side import StoryModel, TextModel, TextReader, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stories_of
 from limner.research.training.settings import RunConfig, every_preset
-from limner.text.entity_grid import WIDTH, coherence_vector
+from limner.research.datasets.entity_grid import WIDTH, coherence_vector
 
 _BLOCK_FLOATS = 1 << 24  # largest number of floats in the table of differences while scoring
 

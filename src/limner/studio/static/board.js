@@ -51,6 +51,7 @@ export class Board extends EventTarget {
     }
     this.place.dir = story.direction;
     const pictures = steps.filter((step) => step.chosen).map((step) => step.chosen.picture);
+    const shaped = this.shape;
     this.shape = shape(pictures);
     this.place.style.setProperty("--shape", this.shape.toFixed(3));
     const changed = [];
@@ -58,7 +59,7 @@ export class Board extends EventTarget {
       const was = retold ? undefined : looks(before.board, position);
       const is = looks(this.store.board, position);
       if (was !== undefined && was !== is) changed.push(position);
-      this.#update(position, story, retold || was !== is);
+      this.#update(position, story, retold || was !== is || this.shape !== shaped);
     }
     for (const position of changed) this.#flash(this.cards[position].item);
     this.mark();

@@ -77,7 +77,7 @@ function stepMenu(step, at) {
   const none = !choice.chosen;
   const state = store.stateAfter(step);
   openMenu(`Step ${step + 1}`, at, [
-    card && { words: "Choose another picture", look: "view-small", run: () => openStep(step) },
+    card && { words: choice.origin === "given" ? "Add a picture" : "Choose another picture", look: "view-small", run: () => openStep(step) },
     card && { words: "Try another", look: "again", key: "T", run: () => another(step) },
     card && { words: state === "free" ? "Lock" : "Unlock", look: state === "free" ? "lock" : "unlock", key: "L", disabled: !movable(step) && state === "free", run: () => toggleLock(step) },
     { words: "View large", look: "enlarge", key: "Z", disabled: none, run: () => zoom(step) },

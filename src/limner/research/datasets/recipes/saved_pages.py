@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urljoin, urlsplit
 
+from limner.encodings import decode_text
 from limner.errors import DataError, MissingError
 from limner.records import Block, PictureRef, Step
 from limner.text.blocks import Document, Find, check_count, letters, pictures_of, text_of
@@ -22,7 +23,6 @@ from limner.text.declared import declared_document
 from limner.text.markdown import read_markdown
 from limner.text.markup import parse_tree, read_html
 from limner.text.picture_files import finder
-from limner.text.read import decode_text
 from limner.text.segment import segment
 from limner.text.structure import structure
 from limner.text.words import role_of

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.text.entity_grid import (
+from limner.research.datasets.entity_grid import (
     TRANSITIONS,
     coherence_vector,
     entity_grid,

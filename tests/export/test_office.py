@@ -1,0 +1,158 @@
+"""Word and slides: their own lists, styles and order of elements, and nothing off a slide or lost."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from docx import Document
+from docx.oxml.ns import qn
+from exports import board_of, item, slides_of
+from pptx import Presentation
+from pypdf import PdfReader
+
+from limner.export import Plan, export
+from limner.records import Block, Mark, Passage
+
+ORDER = {
+    "pPr": "pStyle keepNext numPr bidi spacing ind contextualSpacing jc outlineLvl rPr",
+    "rPr": "rStyle rFonts b bCs i iCs strike color spacing kern sz szCs u vertAlign rtl lang",
+    "tblPr": "tblStyle bidiVisual tblW jc tblLayout tblLook",
+    "tcPr": "tcW shd",
+    "trPr": "cantSplit tblHeader",
+}
+"""Elements that limner writes, in the order of the format; Word repairs a file with another order."""
+
+
+@pytest.mark.parametrize("name", ["recipe", "travels", "arabic_board"])
+def test_elements_of_a_word_document_are_in_their_order(request, tmp_path: Path, name: str) -> None:
+    made = Document(export(request.getfixturevalue(name), tmp_path / "out.docx").path)
+    for element in made.element.body.iter():
+        kind = element.tag.rpartition("}")[2]
+        if kind in ORDER:
+            inside = [child.tag.rpartition("}")[2] for child in element]
+            assert inside == sorted(set(inside), key=ORDER[kind].split().index)
+        if kind == "tc":
+            assert element[-1].tag == qn("w:p")
+
+
+@pytest.mark.parametrize(("suffix", "opened"), [(".docx", Document), (".pptx", Presentation)])
+def test_properties_are_those_of_the_text(board, tmp_path: Path, suffix: str, opened) -> None:
+    stated = opened(export(board, tmp_path / f"out{suffix}").path).core_properties
+    assert (stated.title, stated.author, stated.language) == ("The red roof", "Ana & Co", "en")
+    assert (stated.last_modified_by, stated.comments) == ("", "")
+    assert stated.created.year > 2020
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice (soffice) is not installed")
+@pytest.mark.parametrize("suffix", [".docx", ".pptx"])
+def test_libreoffice_opens_and_prints_them(
+    recipe, travels, arabic_board, tmp_path: Path, suffix: str
+) -> None:
+    for name, board in enumerate((recipe, travels, arabic_board)):
+        path = export(board, tmp_path / f"{name}{suffix}").path
+        home = f"-env:UserInstallation=file://{tmp_path}/home"
+        command = ["soffice", home, "--headless", "--convert-to", "pdf", "--outdir", str(tmp_path), str(path)]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        book = PdfReader(path.with_suffix(".pdf"))
+        assert sum(len(page.images) for page in book.pages) >= sum(
+            step.picture is not None for step in board.steps
+        )
+        assert len(book.pages) >= (len(board.steps) if suffix == ".pptx" else 1)
+
+
+def test_headings_and_lists_are_those_of_word_with_the_authors_numbers(tmp_path: Path) -> None:
+    items = [
+        (1, 1, "Cut."),
+        (2, 1, "Along."),
+        (2, 2, "Across."),
+        (1, 2, "Glue."),
+        (2, 1, "Wood."),
+        (1, 4, "Go."),
+    ]
+    blocks = [item(text, number, depth) for depth, number, text in items]
+    heading = Block(kind="heading", level=3, text="Needed")
+    board = board_of(heading, *blocks, item("a saw"), [Block(text="Saw it.")])
+    lines = {line.text: line for line in Document(export(board, tmp_path / "out.docx").path).paragraphs}
+    assert lines["Needed"].style.name == "Heading 2"  # a level less: the title has the first
+    assert lines["a saw"].style.name == "List Bullet"
+    assert lines["Along."].style.name == "List Number 2"
+    outer, inner, same, again, other, apart = (lines[text]._p.pPr.numPr.numId.val for *_, text in items)
+    assert outer == again
+    assert inner == same
+    assert len({outer, inner, other, apart}) == 4
+
+
+def test_letters_of_every_script_have_size_weight_and_direction(tmp_path: Path) -> None:
+    marked = Block(text="أغلق الصمام USB الآن.", marks=(Mark(start=0, end=4, kind="strong"),))
+    board = board_of([Block(text="Press USB once."), marked], direction="rtl", language="ar")
+    made = Document(export(board, tmp_path / "out.docx").path)
+    for name in ("Normal", "Title", "Heading 2", "Heading 4", "Caption"):
+        properties = made.styles[name].element.rPr
+        assert properties.find(qn("w:szCs")).get(qn("w:val")) == properties.find(qn("w:sz")).get(qn("w:val"))
+    language = next(made.styles.element.iter(qn("w:lang")))
+    assert language.get(qn("w:bidi")) == language.get(qn("w:val")) == "ar"
+    assert next(run for line in made.paragraphs for run in line.runs if run.text == "أغلق").font.cs_bold
+    turned = {
+        line.text: line._p.pPr.find(qn("w:bidi")) is not None
+        for line in made.paragraphs
+        if line._p.pPr is not None
+    }
+    assert (turned["أغلق الصمام USB الآن."], turned.get("Press USB once.", False)) == (True, False)
+
+
+def test_the_head_of_a_table_is_bold_and_repeated(tmp_path: Path) -> None:
+    rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("Size", "Eggs"), ("large", "two")))
+    board = board_of(Block(kind="table", rows=rows, head=1), [Block(text="Words.")])
+    (table,) = Document(export(board, tmp_path / "out.docx").path).tables
+    bold = [[cell.paragraphs[0].runs[0].font.bold for cell in row.cells] for row in table.rows]
+    assert bold == [[True, True], [None, None]]
+    assert [bool(row._tr.findall(f".//{qn('w:tblHeader')}")) for row in table.rows] == [True, False]
+
+
+def test_pictures_beside_words_fit_their_cell(recipe, tmp_path: Path) -> None:
+    made = Document(export(recipe, tmp_path / "out.docx", plan=Plan(layout="recipe")).path)
+    grids = [table for table in made.tables if table._tbl.findall(f".//{qn('w:drawing')}")]
+    assert len(grids) == 2
+    for cell in (cell for grid in grids for cell in grid.rows[0].cells):
+        across = [int(one.get("cx")) for one in cell._tc.findall(f".//{qn('wp:extent')}")]
+        assert all(0 < width <= cell.width for width in across)
+
+
+def test_nothing_is_off_a_slide_stretched_or_covered(board, travels, arabic_board, tmp_path: Path) -> None:
+    for name, each in enumerate((board, travels, arabic_board)):
+        path = export(each, tmp_path / f"{name}.pptx").path
+        show = Presentation(path)
+        for slide in show.slides:
+            shown = [shape for shape in slide.shapes if shape.top >= 0]
+            for shape in shown:
+                assert min(shape.left, shape.top) >= 0
+                assert shape.left + shape.width <= show.slide_width
+                assert shape.top + shape.height <= show.slide_height
+            for picture in (shape for shape in shown if shape.name == "Picture"):
+                wide, high = picture.image.size
+                assert picture.width / picture.height == pytest.approx(wide / high, rel=0.02)
+                for text in (
+                    shape for shape in shown if shape.name in ("Text", "Picture") and shape != picture
+                ):
+                    ends = (picture.left + picture.width, picture.top + picture.height)
+                    apart = text.left >= ends[0] or text.top >= ends[1]
+                    assert (
+                        apart
+                        or text.left + text.width <= picture.left
+                        or text.top + text.height <= picture.top
+                    )
+    left, right = (slides_of(tmp_path / f"{name}.pptx")[1] for name in (0, 2))
+    assert left["Picture"].left < left["Text"].left
+    assert right["Picture"].left > right["Text"].left
+
+
+def test_every_slide_has_a_title_and_long_text_goes_on(make_board, tmp_path: Path) -> None:
+    text = "\n\n".join(f"Sentence {number} says little. " * 40 for number in range(12))
+    path = export(make_board([text]), tmp_path / "out.pptx").path
+    shown = slides_of(path)
+    assert all(slide["Title 1"].text_frame.text for slide in shown)
+    assert len(shown) > 4
+    words = " ".join(slide["Text"].text_frame.text for slide in shown if "Text" in slide)
+    assert words.split() == text.split()
