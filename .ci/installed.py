@@ -2,8 +2,8 @@
 
     python .ci/installed.py TEXTS    # a folder of texts, each with its steps in NAME.json
 
-Every text of the folder is read, pictures are indexed, and a text is illustrated as HTML and PDF. A package
-that the installation lacks, or any other exception, ends it with status 1.
+Every text of the folder is read, pictures are indexed, a text is illustrated as HTML and PDF, and the PDF is
+read. A package that the installation lacks, or any other exception, ends it with status 1.
 """
 
 import os
@@ -45,7 +45,7 @@ def main(texts: Path) -> str:
         try:
             limner.read(path)
         except Exception:
-            return f"{path}\n{traceback.format_exc()}"
+            return f"{path}: cannot be read\n{traceback.format_exc()}"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         draw(folder / "pictures")
@@ -53,6 +53,7 @@ def main(texts: Path) -> str:
         text = next(path.resolve() for path in readable if path.suffix == ".md")
         for out in ("board.html", "board.pdf"):
             run(folder, "illustrate", text, "--library", "library", "-o", out)
+        limner.read(folder / "board.pdf")
     return ""
 
 

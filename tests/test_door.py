@@ -245,7 +245,7 @@ WRONG = {
     "model: a number": (lambda lib: lib.illustrate(WORDS, model=3), "model: 3 is of type int"),
     "save: a suffix": (lambda lib: lib.illustrate(WORDS).save("a.odt"), "unknown output format '.odt'"),
     "save: a number": (lambda lib: lib.illustrate(WORDS).save(3), "save: 3 is of type int"),
-    "load": (lambda lib: limner.Storyboard.load("no.json"), r"no\.json does not exist"),
+    "load": (lambda lib: limner.Storyboard.load("no.json"), r"no\.json: does not exist"),
     "search: a number": (lambda lib: lib.search(3), "expected words, a Picture"),
     "search: nothing": (lambda lib: lib.search(" "), "no words"),
     "search: k": (lambda lib: lib.search("x", k=0), "k is 0"),

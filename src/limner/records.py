@@ -222,8 +222,8 @@ def blocks_of_steps(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Bloc
         if step.title and step.title != before:
             blocks.append(Block(kind="heading", text=step.title, level=2))
             start += step.title == after
-        words = (part.strip() for part in step.text.split("\n\n"))
-        blocks += [Block(text=part) for part in words if part]
+        words = [part.strip() for part in step.text.split("\n\n") if part.strip()]
+        blocks += [Block(text=part) for part in words or [step.text]]
         blocks += [Block(kind="picture", pictures=(one,)) for one in step.pictures]
         made.append(step.model_copy(update={"run": (start, len(blocks))}))
     return tuple(made), tuple(blocks)

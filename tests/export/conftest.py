@@ -1,38 +1,14 @@
 """Small pictures of every awkward kind, stories made of blocks, and storyboards of both."""
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from exports import board_of, candidate, item
+from exports import board_of, candidate, item, picture_of
 from PIL import Image
 
-from limner.records import Block, Board, Caption, Mark, Passage, Picture, PictureRef
+from limner.records import Block, Board, Mark, Passage, Picture, PictureRef
 
 ARABIC = "جاءت السلحفاة لزيارة أنانسي وقت العشاء."
-
-
-def picture_of(path: Path, *, caption: str = "", credit: str = "", licence: str = "") -> Picture:
-    with Image.open(path) as image:
-        width, height = image.size
-        kind = image.format or ""
-        if image.getexif().get(0x0112, 1) >= 5:
-            width, height = height, width
-    identity = hashlib.sha256(path.read_bytes()).hexdigest()
-    return Picture(
-        id=identity,
-        paths=(str(path),),
-        width_px=width,
-        height_px=height,
-        format=kind,
-        size_bytes=path.stat().st_size,
-        phash="0" * 16,
-        group=identity,
-        captions=(Caption(text=caption, source="sidecar"),) if caption else (),
-        credit=credit,
-        license=licence,
-    )
 
 
 @pytest.fixture(scope="session")
@@ -50,16 +26,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
     Image.new("RGBA", (120, 90), (255, 0, 0, 0)).save(folder / "clear.png")
     Image.new("CMYK", (160, 120), (0, 255, 255, 0)).save(folder / "cmyk.jpg")
     Image.new("RGB", (200, 150), "purple").save(folder / "it's (a) [näive] %20 & #1.jpg")
-    return {
-        "turned": picture_of(
-            folder / "turned.jpg", caption="A red roof", credit="Ana Lima", licence="CC BY 4.0"
-        ),
-        "wide": picture_of(folder / "wide.png"),
-        "tall": picture_of(folder / "tall.png", credit="B. Person"),
-        "clear": picture_of(folder / "clear.png"),
-        "cmyk": picture_of(folder / "cmyk.jpg"),
-        "odd": picture_of(folder / "it's (a) [näive] %20 & #1.jpg", caption="An odd name"),
+    known = {
+        "turned": {"caption": "A red roof", "credit": "Ana Lima", "licence": "CC BY 4.0"},
+        "tall": {"credit": "B. Person"},
+        "odd": {"caption": "An odd name"},
     }
+    files = {"odd" if "#" in path.stem else path.stem: path for path in folder.iterdir()}
+    return {name: picture_of(path, **known.get(name, {})) for name, path in files.items()}
 
 
 @pytest.fixture(scope="session")
@@ -80,25 +53,16 @@ def recipe(pictures: dict[str, Picture]) -> Board:
     """Introduction with marks, supplies, a table, three numbered steps, and a quoted note."""
     link = Mark(start=38, end=46, kind="link", target="https://example.org/book")
     intro = "My grandmother never wrote it down. See her book."
-    rows = (("what", "grams"), ("butter", "100"))
+    strong = Mark(start=4, end=7, kind="strong")
+    rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("what", "grams"), ("butter", "100")))
     return board_of(
         Block(text=intro, marks=(Mark(start=3, end=14, kind="emphasis"), link)),
         Block(kind="heading", text="Ingredients", level=2, role="supplies"),
         item("250 g flour", role="supplies"),
         item("2 eggs", role="supplies"),
-        Block(
-            kind="table",
-            text="what | grams",
-            rows=tuple(tuple(Passage(text=cell) for cell in row) for row in rows),
-            head=1,
-            role="supplies",
-        ),
+        Block(kind="table", text="what | grams", rows=rows, head=1, role="supplies"),
         Block(kind="heading", text="Method", level=2),
-        [
-            item("Mix all softly.", 1, marks=(Mark(start=4, end=7, kind="strong"),)),
-            item("slowly", depth=2),
-            pictures["odd"],
-        ],
+        [item("Mix all softly.", 1, marks=(strong,)), item("slowly", depth=2), pictures["odd"]],
         [item("Bake for an hour.", 2)],
         [item("Eat with cream.", 3), pictures["turned"]],
         Block(kind="heading", text="Notes", level=2),
@@ -131,17 +95,12 @@ def travels(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) 
             Block(text="It was late."),
         ],
         [Block(text="At home we slept."), pictures["turned"]],
-        title="Travels",
-        author="Ana & Co",
-        license="CC BY",
+        **{"title": "Travels", "author": "Ana & Co", "license": "CC BY"},
     )
 
 
-MakeBoard = Callable[..., Board]
-
-
 @pytest.fixture(scope="session")
-def make_board(pictures: dict[str, Picture]) -> MakeBoard:
+def make_board(pictures: dict[str, Picture]) -> Callable[..., Board]:
     """A function that makes a storyboard of a text a step, by default all with the same picture."""
 
     def build(texts: list[str], *, swap: Picture | None = None, **story: object) -> Board:
@@ -153,7 +112,7 @@ def make_board(pictures: dict[str, Picture]) -> MakeBoard:
 
 @pytest.fixture(scope="session")
 def board(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) -> Board:
-    """The sample: a picture that was decoded, pinned, given, none, a wide and a tall one."""
+    """The sample of a trained model: pictures decoded, pinned, given, none, wide and tall."""
     given = Block(kind="picture", pictures=(reference("odd", alt="Given words"),))
     made = board_of(
         [Block(text="Once there was a red roof."), Block(text="It leaked."), pictures["turned"]],
@@ -162,39 +121,25 @@ def board(pictures: dict[str, Picture], reference: Callable[..., PictureRef]) ->
         [Block(text="Nothing fits here.")],
         [Block(text="A wide plain."), pictures["wide"]],
         [Block(text="A tall tower."), pictures["tall"]],
-        title="The red roof",
-        author="Ana & Co",
-        license="CC BY",
+        **{"title": "The red roof", "author": "Ana & Co", "license": "CC BY"},
     )
+    shared = {
+        "probability": 0.8,
+        "runners_up": (candidate(pictures["odd"]), candidate(pictures["clear"])),
+        "relations": {"temporal_after": 0.81, "visible": 0.55, "<b>Mood</b>": 0.6, "story": 0.2},
+        "attention": (("roof", 0.5), ("red", 0.3), ("a", 0.2)),
+    }
     changes: dict[int, dict[str, object]] = {
         1: {"origin": "pinned"},
         2: {"origin": "given"},
-        3: {"reason": "No picture is likely enough.", "probability": 0.1},
+        3: {"reason": "No picture is likely enough.", "probability": 0.1, "relations": {}},
+        4: {"relations": {"visible": 0.6}},
     }
-    others = (candidate(pictures["odd"]), candidate(pictures["clear"]))
-    steps = [
-        step.model_copy(update={"probability": 0.8, "runners_up": others, **changes.get(step.position, {})})
-        for step in made.steps
-    ]
-    stated = {"library": "my-library", "channels": ("captions", "labels"), "threshold": 0.12}
+    steps = [step.model_copy(update={**shared, **changes.get(step.position, {})}) for step in made.steps]
+    stated = {"library": "my-library", "channels": ("captions", "model"), "threshold": 0.12}
     return made.model_copy(update={"steps": tuple(steps), **stated})
 
 
 @pytest.fixture(scope="session")
-def arabic_board(make_board: MakeBoard) -> Board:
+def arabic_board(make_board: Callable[..., Board]) -> Board:
     return make_board([ARABIC, ARABIC], title="السلحفاة", direction="rtl", language="ar")
-
-
-@pytest.fixture(scope="session")
-def model_board(board: Board) -> Board:
-    """The sample as a trained model leaves it: relations where there is a picture, attention everywhere."""
-    relations = {"temporal_after": 0.81, "visible": 0.55, "<b>Mood</b>": 0.6, "story": 0.2}
-    steps = []
-    for step in board.steps:
-        words = board.story.steps[step.position].text.replace(".", " .").split()
-        total = len(words) * (len(words) + 1) / 2
-        attention = tuple((word, (len(words) - place) / total) for place, word in enumerate(words))
-        steps.append(
-            step.model_copy(update={"relations": relations if step.chosen else {}, "attention": attention})
-        )
-    return board.model_copy(update={"steps": tuple(steps), "channels": ("model",)})

@@ -12,7 +12,7 @@ from pptx import Presentation
 from pypdf import PdfReader
 
 from limner.export import Plan, export
-from limner.records import Block, Mark, Passage
+from limner.records import Block, Mark
 
 ORDER = {
     "pPr": "pStyle keepNext numPr bidi spacing ind contextualSpacing jc outlineLvl rPr",
@@ -39,9 +39,7 @@ def test_elements_of_a_word_document_are_in_their_order(request, tmp_path: Path,
 @pytest.mark.parametrize(("suffix", "opened"), [(".docx", Document), (".pptx", Presentation)])
 def test_properties_are_those_of_the_text(board, tmp_path: Path, suffix: str, opened) -> None:
     stated = opened(export(board, tmp_path / f"out{suffix}").path).core_properties
-    assert (stated.title, stated.author, stated.language) == ("The red roof", "Ana & Co", "en")
-    assert (stated.last_modified_by, stated.comments) == ("", "")
-    assert stated.created.year > 2020
+    assert (stated.title, stated.author, stated.last_modified_by) == ("The red roof", "Ana & Co", "")
 
 
 @pytest.mark.slow
@@ -56,9 +54,8 @@ def test_libreoffice_opens_and_prints_them(
         command = ["soffice", home, "--headless", "--convert-to", "pdf", "--outdir", str(tmp_path), str(path)]
         subprocess.run(command, check=True, capture_output=True, timeout=120)
         book = PdfReader(path.with_suffix(".pdf"))
-        assert sum(len(page.images) for page in book.pages) >= sum(
-            step.picture is not None for step in board.steps
-        )
+        chosen = sum(step.picture is not None for step in board.steps)
+        assert sum(len(page.images) for page in book.pages) >= chosen
         assert len(book.pages) >= (len(board.steps) if suffix == ".pptx" else 1)
 
 
@@ -89,60 +86,45 @@ def test_letters_of_every_script_have_size_weight_and_direction(tmp_path: Path) 
     board = board_of([Block(text="Press USB once."), marked], direction="rtl", language="ar")
     made = Document(export(board, tmp_path / "out.docx").path)
     for name in ("Normal", "Title", "Heading 2", "Heading 4", "Caption"):
-        properties = made.styles[name].element.rPr
-        assert properties.find(qn("w:szCs")).get(qn("w:val")) == properties.find(qn("w:sz")).get(qn("w:val"))
-    language = next(made.styles.element.iter(qn("w:lang")))
-    assert language.get(qn("w:bidi")) == language.get(qn("w:val")) == "ar"
+        size, size_cs = (made.styles[name].element.rPr.find(qn(tag)) for tag in ("w:sz", "w:szCs"))
+        assert size.get(qn("w:val")) == size_cs.get(qn("w:val"))
     assert next(run for line in made.paragraphs for run in line.runs if run.text == "أغلق").font.cs_bold
-    turned = {
-        line.text: line._p.pPr.find(qn("w:bidi")) is not None
-        for line in made.paragraphs
-        if line._p.pPr is not None
-    }
-    assert (turned["أغلق الصمام USB الآن."], turned.get("Press USB once.", False)) == (True, False)
+    turned = {line.text for line in made.paragraphs if line._p.findall(f".//{qn('w:bidi')}")}
+    assert "أغلق الصمام USB الآن." in turned
+    assert "Press USB once." not in turned
 
 
-def test_the_head_of_a_table_is_bold_and_repeated(tmp_path: Path) -> None:
-    rows = tuple(tuple(Passage(text=cell) for cell in row) for row in (("Size", "Eggs"), ("large", "two")))
-    board = board_of(Block(kind="table", rows=rows, head=1), [Block(text="Words.")])
-    (table,) = Document(export(board, tmp_path / "out.docx").path).tables
-    bold = [[cell.paragraphs[0].runs[0].font.bold for cell in row.cells] for row in table.rows]
-    assert bold == [[True, True], [None, None]]
-    assert [bool(row._tr.findall(f".//{qn('w:tblHeader')}")) for row in table.rows] == [True, False]
-
-
-def test_pictures_beside_words_fit_their_cell(recipe, tmp_path: Path) -> None:
+def test_the_head_of_a_table_is_repeated_and_pictures_beside_words_fit_their_cell(
+    recipe, tmp_path: Path
+) -> None:
     made = Document(export(recipe, tmp_path / "out.docx", plan=Plan(layout="recipe")).path)
+    assert len(made.element.body.findall(f".//{qn('w:tblHeader')}")) == 1
     grids = [table for table in made.tables if table._tbl.findall(f".//{qn('w:drawing')}")]
     assert len(grids) == 2
     for cell in (cell for grid in grids for cell in grid.rows[0].cells):
-        across = [int(one.get("cx")) for one in cell._tc.findall(f".//{qn('wp:extent')}")]
+        across = [int(extent.get("cx")) for extent in cell._tc.findall(f".//{qn('wp:extent')}")]
         assert all(0 < width <= cell.width for width in across)
+
+
+def _apart(one, other) -> bool:
+    """Whether two shapes of a slide do not cover each other."""
+    beside = one.left >= other.left + other.width or other.left >= one.left + one.width
+    return beside or one.top >= other.top + other.height or other.top >= one.top + one.height
 
 
 def test_nothing_is_off_a_slide_stretched_or_covered(board, travels, arabic_board, tmp_path: Path) -> None:
     for name, each in enumerate((board, travels, arabic_board)):
-        path = export(each, tmp_path / f"{name}.pptx").path
-        show = Presentation(path)
+        show = Presentation(export(each, tmp_path / f"{name}.pptx").path)
         for slide in show.slides:
             shown = [shape for shape in slide.shapes if shape.top >= 0]
             for shape in shown:
-                assert min(shape.left, shape.top) >= 0
-                assert shape.left + shape.width <= show.slide_width
+                assert 0 <= shape.left <= show.slide_width - shape.width
                 assert shape.top + shape.height <= show.slide_height
             for picture in (shape for shape in shown if shape.name == "Picture"):
                 wide, high = picture.image.size
                 assert picture.width / picture.height == pytest.approx(wide / high, rel=0.02)
-                for text in (
-                    shape for shape in shown if shape.name in ("Text", "Picture") and shape != picture
-                ):
-                    ends = (picture.left + picture.width, picture.top + picture.height)
-                    apart = text.left >= ends[0] or text.top >= ends[1]
-                    assert (
-                        apart
-                        or text.left + text.width <= picture.left
-                        or text.top + text.height <= picture.top
-                    )
+                others = [shape for shape in shown if shape.name in ("Text", "Picture") and shape != picture]
+                assert all(_apart(picture, other) for other in others)
     left, right = (slides_of(tmp_path / f"{name}.pptx")[1] for name in (0, 2))
     assert left["Picture"].left < left["Text"].left
     assert right["Picture"].left > right["Text"].left

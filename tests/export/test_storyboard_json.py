@@ -4,39 +4,27 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from exports import board_of
 
 from limner.errors import DataError, MissingError, NumericsError
 from limner.export import export
 from limner.export.storyboard_json import load, schema
-from limner.records import Block, Board, PictureRef, Step
+from limner.records import Block, Board, PictureRef
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "storyboard.schema.json"
 
 
-def test_boards_come_back(recipe, travels, arabic_board, model_board, tmp_path: Path) -> None:
-    for name, board in enumerate((recipe, travels, arabic_board, model_board)):
-        assert load(export(board, tmp_path / f"{name}.json").path) == board
+def test_boards_come_back(recipe, travels, arabic_board, board, tmp_path: Path) -> None:
+    for name, made in enumerate((recipe, travels, arabic_board, board)):
+        assert load(export(made, tmp_path / f"{name}.json").path) == made
     assert "السلحفاة" in (tmp_path / "2.json").read_text(encoding="utf-8")
 
 
-@settings(max_examples=25, deadline=None)
-@given(text=st.text(min_size=1, max_size=60).filter(str.strip), title=st.text(max_size=30))
-def test_odd_texts_come_back(make_board, tmp_path_factory, text: str, title: str) -> None:
-    board = make_board([text], title=title)
-    assert load(export(board, tmp_path_factory.mktemp("odd") / "odd.json").path) == board
-
-
-def test_bytes_of_a_picture_inside_a_document_are_not_part_of_it(board: Board, tmp_path: Path) -> None:
+def test_bytes_of_a_picture_inside_a_document_are_not_part_of_it(tmp_path: Path) -> None:
     inside = PictureRef(target="picture-1.png", data=b"\x89PNG\xff", sha256="0" * 64)
-    blocks = (Block(text="Words."), Block(kind="picture", pictures=(inside,)))
-    steps = (Step(text="Words.", pictures=(inside,), run=(0, 2)),)
-    story = board.story.model_copy(update={"blocks": blocks, "steps": steps})
-    out = export(
-        board.model_copy(update={"story": story, "steps": board.steps[:1]}), tmp_path / "out.json"
-    ).path
-    assert load(out).story.blocks[1].pictures == (inside.model_copy(update={"data": None}),)
+    board = board_of([Block(text="Words."), Block(kind="picture", pictures=(inside,))])
+    stored = load(export(board, tmp_path / "out.json").path)
+    assert stored.story.blocks[1].pictures == (inside.model_copy(update={"data": None}),)
 
 
 @pytest.mark.parametrize(
@@ -45,10 +33,7 @@ def test_bytes_of_a_picture_inside_a_document_are_not_part_of_it(board: Board, t
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         ("[]", "has schema_version None, expected 2"),
-        (
-            '{"schema_version": 1}',
-            "has schema_version 1, expected 2: .* earlier version .* illustrate .* again",
-        ),
+        ('{"schema_version": 1}', "has schema_version 1, expected 2: .* illustrate .* again"),
         ('{"schema_version": true}', "has schema_version True"),
         ('{"schema_version": 2}', "story: Field required"),
         ('{"schema_version": 2, "sotry": 1}', "and 2 more errors"),
@@ -72,9 +57,7 @@ def test_numbers_json_cannot_say(board: Board, tmp_path: Path, value: float) -> 
 
 
 def test_the_schema_is_fresh_and_names_every_field_written(board: Board) -> None:
-    assert SCHEMA.read_text(encoding="utf-8") == schema(), (
-        f"write limner.export.storyboard_json.schema() to {SCHEMA}"
-    )
+    assert SCHEMA.read_text(encoding="utf-8") == schema(), f"write storyboard_json.schema() to {SCHEMA}"
     described, written = json.loads(schema()), json.loads(board.model_dump_json())
     assert set(described["properties"]) == set(written)
     assert set(described["$defs"]["BoardStep"]["properties"]) == set(written["steps"][0])

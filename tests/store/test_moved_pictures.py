@@ -92,7 +92,7 @@ def test_of_two_copies_that_are_gone_one_has_moved(album, library):
 def test_a_run_that_ended_before_the_old_paths_were_taken_out(album, library, tmp_path, monkeypatch):
     there = album.rename(tmp_path / "elsewhere")
     with monkeypatch.context() as patched:
-        patched.setattr(ingest._Run, "_mark_moved", lambda run: pytest.fail("killed"))
+        patched.setattr(ingest._IndexRun, "_mark_moved", lambda run: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run([there], library)
     report, *encoded = run([there], library)

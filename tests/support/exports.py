@@ -1,6 +1,7 @@
 """Storyboards made of blocks, and what a reader finds in an export: words, pictures, alternative texts."""
 
 import base64
+import hashlib
 import io
 import re
 import zipfile
@@ -14,10 +15,31 @@ from pptx import Presentation
 from pptx.enum.shapes import MSO_SHAPE_TYPE
 from pypdf import PdfReader
 
-from limner.records import Block, Board, BoardStep, Candidate, Picture, Step, Story
+from limner.records import Block, Board, BoardStep, Candidate, Caption, Picture, Step, Story
 from limner.text.blocks import pictures_of, text_of
 
 FORMATS = (".html", ".pdf", ".docx", ".epub", ".pptx")
+
+
+def picture_of(path: Path, *, caption: str = "", credit: str = "", licence: str = "") -> Picture:
+    """A picture as a library knows it; `caption` is from a sidecar."""
+    with Image.open(path) as image:
+        size, kind = image.size, image.format or ""
+        width, height = size[::-1] if image.getexif().get(0x0112, 1) >= 5 else size
+    identity = hashlib.sha256(path.read_bytes()).hexdigest()
+    return Picture(
+        id=identity,
+        paths=(str(path),),
+        width_px=width,
+        height_px=height,
+        format=kind,
+        size_bytes=path.stat().st_size,
+        phash="0" * 16,
+        group=identity,
+        captions=(Caption(text=caption, source="sidecar"),) if caption else (),
+        credit=credit,
+        license=licence,
+    )
 
 
 def candidate(picture: Picture) -> Candidate:
@@ -30,27 +52,20 @@ def board_of(*parts: Block | list, title: str = "Lemon cake", **story: object) -
     steps: list[Step] = []
     chosen: list[BoardStep] = []
     for part in parts:
-        start = len(blocks)
         if isinstance(part, Block):
             blocks.append(part)
             continue
-        picture = part[-1] if isinstance(part[-1], Picture) else None
         inside = [block for block in part if isinstance(block, Block)]
-        blocks += inside
+        picked = candidate(part[-1]) if isinstance(part[-1], Picture) else None
         heading = inside[0].text if inside[0].kind == "heading" else ""
         words = text_of(inside[bool(heading) :]) or heading
-        run = (start, len(blocks))
+        run = (len(blocks), len(blocks) + len(inside))
+        blocks += inside
         steps.append(Step(text=words, title=heading, pictures=pictures_of(inside), run=run))
-        chosen.append(
-            BoardStep(
-                position=len(chosen),
-                chosen=None if picture is None else candidate(picture),
-                origin="blank" if picture is None else "decoded",
-                reason="A reason.",
-            )
-        )
-    told = Story(id="sample", title=title, steps=steps, blocks=blocks, **{"language": "en", **story})
-    return Board(story=told, steps=tuple(chosen), version="0.1.0")
+        origin = "decoded" if picked else "blank"
+        chosen.append(BoardStep(position=len(chosen), chosen=picked, origin=origin, reason="A reason."))
+    made = Story(id="sample", title=title, steps=steps, blocks=blocks, **{"language": "en", **story})
+    return Board(story=made, steps=tuple(chosen), version="0.1.0")
 
 
 def item(text: str, number: int | None = None, depth: int = 1, **more: object) -> Block:
@@ -71,7 +86,7 @@ def chapters(path: Path) -> list[BeautifulSoup]:
         parts = members(path)
         package = BeautifulSoup(parts["EPUB/content.opf"], "xml")
         files = {item["id"]: item["href"] for item in package.find_all("item")}
-        spine = [files[one["idref"]] for one in package.find_all("itemref")]
+        spine = [files[entry["idref"]] for entry in package.find_all("itemref")]
         pages = [BeautifulSoup(parts[f"EPUB/{name}"], "xml") for name in spine]
     for page in pages:
         for overview in page.select("nav"):
@@ -86,13 +101,12 @@ def slides_of(path: Path) -> list[dict]:
 
 def paragraphs_of(path: Path) -> list[tuple[str, bool]]:
     """Paragraphs of a Word document, also in its tables: the words, and whether a picture is in them."""
-    lines = Document(path).element.body.iter(qn("w:p"))
     return [
         (
             "".join(node.text or "" for node in line.iter(qn("w:t"))),
-            any(True for _ in line.iter(qn("w:drawing"))),
+            next(line.iter(qn("w:drawing")), None) is not None,
         )
-        for line in lines
+        for line in Document(path).element.body.iter(qn("w:p"))
     ]
 
 
@@ -103,8 +117,8 @@ def words_of(path: Path) -> str:
     elif path.suffix == ".docx":
         text = " ".join(words for words, _ in paragraphs_of(path))
     elif path.suffix == ".pptx":
-        shapes = [shape for slide in Presentation(path).slides for shape in slide.shapes]
-        text = " ".join(one.text_frame.text for one in shapes if one.has_text_frame and one.top >= 0)
+        shown = [shape for shape in _shapes(path) if shape.has_text_frame and shape.top >= 0]
+        text = " ".join(shape.text_frame.text for shape in shown)
     else:
         text = " ".join(page.body.get_text(" ") for page in chapters(path))
     return " ".join(text.split())
@@ -126,29 +140,30 @@ def _tagged(node) -> list[str]:
     """Alternative texts of a PDF's structure tree."""
     node = node.get_object() if hasattr(node, "get_object") else node
     if isinstance(node, list):
-        return [alt for one in node for alt in _tagged(one)]
+        return [alt for child in node for alt in _tagged(child)]
     if not isinstance(node, dict):
         return []
     return [*([str(node["/Alt"])] if "/Alt" in node else []), *_tagged(node.get("/K", []))]
 
 
+def _shapes(path: Path) -> list:
+    return [shape for slide in Presentation(path).slides for shape in slide.shapes]
+
+
 def _pictures(path: Path) -> list:
-    shapes = [shape for slide in Presentation(path).slides for shape in slide.shapes]
-    return [shape for shape in shapes if shape.shape_type == MSO_SHAPE_TYPE.PICTURE]
+    return [shape for shape in _shapes(path) if shape.shape_type == MSO_SHAPE_TYPE.PICTURE]
 
 
 def images_of(path: Path) -> list[Image.Image]:
     """Different pictures of an export, in no particular order."""
     if path.suffix == ".pdf":
-        found = [one.data for page in PdfReader(path).pages for one in page.images]
+        files = [image.data for page in PdfReader(path).pages for image in page.images]
     elif path.suffix == ".html":
         sources = [image["src"] for page in chapters(path) for image in page.find_all("img")]
-        found = [base64.b64decode(source.partition(",")[2]) for source in sources]
+        files = [base64.b64decode(source.partition(",")[2]) for source in sources]
     else:
-        parts = members(path)
-        names = [name for name in parts if re.search(r"\.jpg$", name) and "thumbnail" not in name]
-        found = [parts[name] for name in names]
-    return [Image.open(io.BytesIO(data)).convert("RGB") for data in dict.fromkeys(found)]
+        files = [data for name, data in members(path).items() if re.search(r"(?<!thumbnail)\.jpg$", name)]
+    return [Image.open(io.BytesIO(data)).convert("RGB") for data in dict.fromkeys(files)]
 
 
 def printed_sizes(path: Path) -> list[tuple[int, float]]:

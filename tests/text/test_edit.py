@@ -36,7 +36,10 @@ Notes here.
 
 [^1]: Or cream.
 """
-STEPS = "# Garden\n\n## Step 1: Dig\n\nDig a hole.\n\n## Step 2: Plant\n\nPut it in.\n\n## Step 3: Water\n\nPour.\n"
+STEPS = (
+    "# Garden\n\n## Step 1: Dig\n\nDig a hole.\n\n## Step 2: Plant\n\nPut it in.\n\n"
+    "## Step 3: Water\n\nPour.\n"
+)
 PAGES = "# Otto\n\n---\n\nOtto had a sock.\n\n---\n\nHe lost it.\n\n---\n\nThere it was.\n"
 
 
@@ -114,7 +117,8 @@ def test_paragraphs_and_items_are_added_and_dropped_in_place(recipe):
 
 def test_code_and_tables_of_a_step_stay_as_they_are():
     story = read(
-        "## One\n\nRun it:\n\n```python\na\n\n- b\n```\n\n| x | y |\n|---|---|\n| *1* | 2 |\n\n## Two\n\nEnd.\n"
+        "## One\n\nRun it:\n\n```python\na\n\n- b\n```\n\n"
+        "| x | y |\n|---|---|\n| *1* | 2 |\n\n## Two\n\nEnd.\n"
     )
     edited = edit.reword(story, 0, story.steps[0].text.replace("Run it", "Now run it"))
     assert edited.story.markdown == story.markdown.replace("Run it", "Now run it")
@@ -202,6 +206,20 @@ def test_a_longer_number_indents_what_belongs_to_the_item():
     assert edited.story.markdown.endswith("9. Do 8.\n10. Do 9.\n    Twice.\n\n    ![x](x.jpg)\n")
     assert edit.remove(edited.story, 1).story.markdown == story.markdown
 
+    quoted = edit.insert(
+        read("".join(f"> {n}. Do {n}.\n" for n in range(1, 10)) + ">    Twice.\n"), 0, "New."
+    )
+    assert quoted.story.markdown.endswith("> 10. Do 9.\n>     Twice.\n")
+    typed = edit.remove(read("**1)** Cut.\n\n**2)** Sew.\nTwice.\n\nRest.\n\n**3)** Iron.\n"), 0)
+    assert typed.story.markdown == "**1)** Sew.\nTwice.\n\nRest.\n\n**2)** Iron.\n"
+
+
+def test_lists_that_begin_anew_keep_their_numbers():
+    story = read("## Method\n\n### Base\n\n1. Mix.\n\n### Top\n\n1. Melt.\n2. Pour.\n")
+    edited = edit.insert(story, 2, "Cool.")
+    numbers = [edited.story.blocks[step.run[1] - 1].number for step in edited.story.steps]
+    assert numbers == [1, 1, 2, 3]
+
 
 def test_numbers_in_titles_count_on():
     edited = edit.move(read(STEPS), 2, 0)
@@ -276,7 +294,8 @@ def test_a_text_of_another_format_becomes_markdown():
     story = limner.read("Tea\n\nIngredients:\n- 1 leaf\n- 1 cup\n\nMethod:\n1. Boil *water*.\n2. Pour it.\n")
     edited = edit.reword(story, 1, "Pour it slowly.")
     assert edited.story.markdown == (
-        "# Tea\n\n## Ingredients:\n\n- 1 leaf\n- 1 cup\n\n## Method:\n\n1. Boil \\*water\\*.\n2. Pour it slowly.\n"
+        "# Tea\n\n## Ingredients:\n\n- 1 leaf\n- 1 cup\n\n"
+        "## Method:\n\n1. Boil \\*water\\*.\n2. Pour it slowly.\n"
     )
     assert is_read_again(edited.story)
     steps = [Step(text="A fox.", title="Day"), Step(text="A *hare*.\n\nIt ran.", title="Night")]
@@ -328,7 +347,7 @@ def test_any_words_are_read_as_they_are_written(text):
 
 
 HEADED = (
-    "# T\n\nHello.\n\n## Step 1: Mix\n\nMix it well.\n\n- slowly\n- softly\n\n## Step 2: Bake\n\nBake it.\n\n"
+    "# T\n\nHello.\n\n## Step 1: Mix\n\nMix it well.\n\nThen *rest* it.\n\n## Step 2: Bake\n\nBake it.\n\n"
     "> Mind it.\n\n## Step 3: Eat\n\nEat it.\n"
 )
 ORDINARY = (
@@ -456,4 +475,4 @@ def test_an_edit_of_any_document_leaves_the_other_lines(document, by, place, kin
     rest = iter([re.sub(r"\d+", "", line) for line in lines_of(edited.story.markdown)])
     assert all(line in rest for line in kept if line.strip(" \t>*-"))
     texts = [block.text for block in story.blocks if not block.lines or own.isdisjoint(range(*block.lines))]
-    assert [text for text in texts if text not in [block.text for block in edited.story.blocks]] == []
+    assert {*filter(None, texts)} <= {block.text for block in edited.story.blocks}

@@ -56,6 +56,7 @@ def test_a_damaged_word_document_is_one_line(made):
     assert story_or_line(bytes(data[:-200]), "a.docx").startswith("a.docx: is a damaged archive")
 
 
+@pytest.mark.slow
 def test_a_word_document_of_600_mb_is_one_line(made):
     for seed in range(4):
         assert isinstance(story_or_line(made.word_bomb(random.Random(seed))[1], "a.docx"), str)
@@ -84,7 +85,6 @@ def test_a_word_document_shows_no_file_outside_of_it(made):
         ("a.txt", "a" * 10_000_000, "longer than 3 million characters"),
         ("a.txt", "x\n\n" * 70_000, "more than 60,000 paragraphs"),
         ("a.txt", "\f" * 1_000_001 + "x", "more than"),
-        ("a.txt", "half \ud800 a letter", "not a text|not valid|lone surrogates"),
         ("a.txt", "a\0b", "not a text"),
         ("a.html", "<div>" * 100_000 + "x", "deep"),
         ("a.html", "<p>x" * 70_000, "more than 60,000"),
@@ -98,6 +98,11 @@ def test_what_is_too_long_or_too_deep_is_one_line(name, text, message):
     with pytest.raises(DataError, match=message) as caught:
         read_bytes(text.encode("utf-8", "surrogatepass"), name)
     assert "\n" not in str(caught.value)
+
+
+def test_half_a_letter_is_one_line():
+    with pytest.raises(DataError, match="lone surrogates"):
+        read_text("half \ud800 a letter")
 
 
 def test_front_matter_whose_aliases_multiply_is_read_line_by_line():

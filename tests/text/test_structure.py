@@ -189,3 +189,15 @@ def test_mail_headers_byline_and_labels_of_pages():
 )
 def test_titles(blocks, title):
     assert structured(*blocks).title == title
+
+
+def test_lines_that_number_pages_are_breaks():
+    document = read_plain("Mola\n\nPage 1\nA mole sat.\n\nPage 2: It dug.\nIt was dark.", "x")
+    structure(document)
+    assert [(block.kind, block.text) for block in document.blocks] == [
+        ("break", ""),
+        ("paragraph", "A mole sat."),
+        ("break", ""),
+        ("paragraph", "It dug. It was dark."),
+    ]
+    assert [item.text for item in document.left_out] == ["Page 1", "Page 2:"]

@@ -249,8 +249,8 @@ def _is_project(folder: Path) -> bool:
 
 
 def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
-    """Check a project's file, and the texts and storyboards of its history, named by their content."""
-    from limner.studio.projects import FILE, PARTS, as_named, read_file
+    """Check a project's file, and its texts, storyboards and pictures, named by their content."""
+    from limner.studio.projects import FILE, PARTS, PICTURES, as_named, read_file
 
     shown: set[str] = set()
 
@@ -264,6 +264,8 @@ def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
         path = folder / PARTS / name
         sound = path.is_file() and as_named(path, path.read_bytes())
         yield judged(path, sound, "restore it from a copy of the project, or undo to an earlier text")
+    for path in sorted((folder / PICTURES).glob("[!.]*")):
+        yield judged(path, as_named(path, path.read_bytes()), "restore it from a copy of the project")
 
 
 def _is_library(folder: Path) -> bool:

@@ -146,7 +146,7 @@ def index(
             roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
         if not roots and not away:
             raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
-        run = _Run(
+        run = _IndexRun(
             library,
             roots,
             image_encoders,
@@ -263,7 +263,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 @dataclass
-class _Run:
+class _IndexRun:
     """One run of indexing and its counts.
 
     Attributes:

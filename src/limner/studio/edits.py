@@ -330,7 +330,7 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
     known = set(state.pins)
     if isinstance(edit, Fix):
         # an unlocked step keeps its picture, unless the text itself shows some there
-        known |= {one for one in named if shown[one] is not None and not own_pictures(board, one)}
+        known |= {step for step in named if shown[step] is not None and not own_pictures(board, step)}
     elif isinstance(edit, Ban):
         known |= {step for step in named if shown[step] != edit.picture}
     return frozenset(named - known), frozenset(named & known)

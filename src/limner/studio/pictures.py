@@ -157,13 +157,14 @@ class Thumbnails:
                     LimnerWarning,
                     stacklevel=2,
                 )
-        made = self._make(picture, side)
+        made = self.make(picture, side)
         with suppress(OSError):  # with a full disk or a read-only folder, the thumbnail is not cached
             place.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(place, seal_bytes(made))
         return made
 
-    def _make(self, picture: Picture, side: int) -> bytes:
+    def make(self, picture: Picture, side: int) -> bytes:
+        """As `get`, without storing it."""
         small, large = sorted((picture.width_px, picture.height_px))
         with self._room:
             copy = shrink(

@@ -494,7 +494,8 @@ class ProjectEditor:
             step=edit.step,
             text=texts[edit.step],
             context=tuple(texts[max(0, edit.step - CONTEXT_STEPS) : edit.step + CONTEXT_STEPS + 1]),
-            shown=None if step.picture is None else step.picture.id,
+            # what is chosen in addition to the text's own pictures replaces none
+            shown=None if step.picture is None or step.origin == "given" else step.picture.id,
             chosen=edit.picture,
             seen=seen,
             relation=state.relations.get(edit.step),
@@ -597,7 +598,8 @@ def _keep_framing(fresh: Board, board: Board, sources: Mapping[int, tuple[int, .
     steps = []
     for step in fresh.steps:
         olds = [board.steps[old] for old in sources.get(step.position, ())]
-        old = next((old for old in olds if old.picture and old.picture == step.picture), step)
+        picture = fresh.shown[step.position]
+        old = next((old for old in olds if picture and board.shown[old.position] == picture), step)
         same = old.framing == step.framing
         steps.append(step if same else step.model_copy(update={"framing": old.framing}))
     return fresh.model_copy(update={"steps": tuple(steps)})

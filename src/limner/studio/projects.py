@@ -515,5 +515,5 @@ def digest(content: str) -> str:
 
 
 def as_named(file: Path, content: bytes) -> bool:
-    """Whether the content of a part matches its name."""
-    return hashlib.sha256(content).hexdigest()[:32] == file.stem
+    """Whether the content of a text, storyboard or picture matches its name."""
+    return hashlib.sha256(content).hexdigest().startswith(file.stem)

@@ -182,7 +182,10 @@ def library_router(studio: Studio) -> APIRouter:
         headers = _cached(f'"{picture[:32]}-{side}"')
         if headers["etag"] in (if_none_match or ""):
             return Response(status_code=304, headers=headers)
-        return Response(studio.thumbnails.get(found, side), media_type=MEDIA_TYPE, headers=headers)
+        # what lies in a project is deleted with it
+        in_project = studio.editor.projects.folder in Path(found.path).parents
+        made = studio.thumbnails.make(found, side) if in_project else studio.thumbnails.get(found, side)
+        return Response(made, media_type=MEDIA_TYPE, headers=headers)
 
     @routes.get("/pictures/{picture}/file", response_class=Response)
     def file(picture: Identifier, if_none_match: Annotated[str | None, Header()] = None) -> Response:

@@ -6,16 +6,16 @@ next block. An edit changes the lines of some blocks, or their order, and no tex
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import SequenceMatcher
 from itertools import pairwise, takewhile, zip_longest
+from os.path import commonprefix
 from unicodedata import east_asian_width
 
 from limner.errors import DataError, counted
 from limner.records import Block, Passage, Step, Story
-from limner.text.blocks import cut, letters, pictures_of, strip, text_of, texts_of
-from limner.text.commonmark import at_start, block_markdown, escaped, inline, marked
+from limner.text.blocks import changed, cut, letters, pictures_of, strip, text_of, texts_of
+from limner.text.commonmark import block_markdown, inline, marked
 from limner.text.words import Marker, marker_of
 
 FOLDER = "_pictures"
@@ -40,7 +40,10 @@ _TITLE = re.compile(r"(\s*title\s*[:=]\s*|[#*_\s]*)(.*?)((?:\{[^{}]*\}|[#*_\s])*
 """A line that states a title: what stands before it, the title, and what follows."""
 _MARKER = re.compile(r"[ \t]*(?:>|([-+*]|\d{1,9}[.)])(?=[ \t]|$))[ \t]*")
 _ITEM = re.compile(r"( *)(?:-|(\d{1,9})\.) (?=\S)")
-_WORDED = "item", "paragraph"
+_NEXT = re.compile(r"\Z|\n[ \t]*\n|\n *(?:-|\d{1,9}\.) \S")
+"""What follows a whole block in the words of a step."""
+_WORDED = {"item", "paragraph"}
+_VERBATIM = {"code", "table"}
 
 
 @dataclass(frozen=True)
@@ -68,20 +71,16 @@ class _Piece:
         lines: its lines; none if it shares those of the block before it, or stands in front matter.
         tail: lines up to the next block: empty ones, comments.
         below: the next block, for which the tail is right.
-        apart: whether there is an empty line above it; None for a new block, or one of another kind now.
-        tight: whether it directly follows or precedes a block of its kind; None if there is none beside it.
     """
 
     block: Block
     lines: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     below: "_Piece | None" = None
-    apart: bool | None = None
-    tight: bool | None = None
 
 
 @dataclass(eq=False)
-class _Run:
+class _Span:
     """The blocks of a step, or those between two steps.
 
     Attributes:
@@ -104,6 +103,13 @@ class _Run:
     @property
     def all(self) -> list[_Piece]:
         return self.heading + self.pieces
+
+    @property
+    def number(self) -> int | None:
+        """The number that a step states: in its own heading, or as an item."""
+        if marker := self.heading and _title_marker(self.title):
+            return marker.number
+        return self.first.number
 
     @property
     def divides(self) -> bool:
@@ -134,13 +140,13 @@ def reword(story: Story, step: int, text: str, title: str | None = None) -> Edit
         '1. Boil water.\n2. Pour it slowly.'
     """
     edit = _Edit(story, step)
-    run, before, words = edit.steps[step], story.steps[step], _words(text)
+    span, before, words = edit.steps[step], story.steps[step], _words(text)
     heading = before.title if title is None else " ".join(title.split())
     if words != before.text:
-        edit.reword(run, words)
+        edit.reword(span, words)
     if heading != before.title:
-        edit.retitle(run, heading)
-    run.changed = letters(heading + words) != letters(before.title + before.text)
+        edit.retitle(span, heading)
+    span.changed = letters(heading + words) != letters(before.title + before.text)
     return edit.finished()
 
 
@@ -152,21 +158,21 @@ def split(story: Story, step: int, at: int) -> Edited:
         step: index of the step, from 0.
         at: number of characters of its text before the split.
     Raises:
-        DataError: there are no words before or after it, or it is inside a table.
+        DataError: there are no words before or after it, or it is inside code or a table.
     """
     edit = _Edit(story, step)
-    run, text = edit.steps[step], story.steps[step].text
+    span, text = edit.steps[step], story.steps[step].text
     if not (text[:at].strip() and text[at:].strip()):
         raise DataError(f"step {step + 1} cannot be split at {at}: expected words on both sides")
-    place = edit.divide(run, at)
-    if place == len(run.pieces):
-        raise DataError(f"step {step + 1} cannot be split inside a table; split it above or below")
-    other = _Run("", pieces=run.pieces[place:], changed=True)
-    run.pieces, run.changed = run.pieces[:place], True
-    if run.first.kind == "item" and other.first.kind in _WORDED:
-        number = None if run.first.number is None else run.first.number + 1
-        edit.turn(other.pieces[0], run.pieces[0], kind="item", number=number)
-    edit.put(other, run, after=True)
+    place = edit.divide(span, at)
+    if place == len(span.pieces):
+        raise DataError(f"step {step + 1} cannot be split inside code or a table; split it above or below")
+    other = _Span("", pieces=span.pieces[place:], changed=True)
+    span.pieces, span.changed = span.pieces[:place], True
+    if span.first.kind == "item" and other.first.kind in _WORDED:
+        number = None if span.first.number is None else span.first.number + 1
+        other.pieces[0] = edit.turned(other.pieces[0], span.pieces[0], kind="item", number=number)
+    edit.put(other, span, after=True)
     return edit.finished()
 
 
@@ -181,25 +187,25 @@ def merge(story: Story, step: int) -> Edited:
     if step + 1 >= len(story.steps):
         raise DataError(f"step {step + 1} is the last; there is none after it to merge with")
     edit = _Edit(story, step, step + 1)
-    run, other = edit.steps[step : step + 2]
+    span, other = edit.steps[step : step + 2]
     edit.take(other)
-    if not run.title:
-        run.title, run.heading, other.heading = other.title, other.heading, []
-    more = other.all
-    if more[0].block.kind in ("heading", "item"):
-        edit.turn(more[0], run.pieces[0], kind="paragraph", number=None, level=0)
-    if not edit.joined(run.pieces, more):
-        run.pieces += more
-    run.sources, run.changed = run.sources + other.sources, True
+    if not span.title:
+        span.title, span.heading, other.heading = other.title, other.heading, []
+    first, *rest = other.all
+    if first.block.kind in ("heading", "item"):
+        first = edit.turned(first, span.pieces[0], kind="paragraph", number=None, level=0)
+    if rest or not edit.joined(span.pieces, first):
+        span.pieces += [first, *rest]
+    span.sources, span.changed = span.sources + other.sources, True
     return edit.finished()
 
 
 def insert(story: Story, step: int, text: str, title: str | None = None, *, after: bool = True) -> Edited:
-    """Insert a step, as an item if the step beside it is one.
+    """Insert a step, as an item if the step next to it is one.
 
     Args:
         story: the story.
-        step: index of the step beside which it is inserted, from 0.
+        step: index of the step next to which it is inserted, from 0.
         text: its text.
         title: its heading; None for that of the section in which it then stands.
         after: whether to insert it after that step, or before.
@@ -207,15 +213,14 @@ def insert(story: Story, step: int, text: str, title: str | None = None, *, afte
         DataError: there are no words.
     """
     edit = _Edit(story, step)
-    beside = edit.steps[step]
-    plain: dict[str, object] = {} if beside.first.kind == "item" else {"kind": "paragraph", "level": 0}
-    run = _Run("", pieces=_typed(_words(text), beside.first.model_copy(update=plain), beside.first.depth + 1))
-    run.changed = True
-    edit.write(run.pieces, beside.pieces[:1])
-    edit.put(run, beside, after=after)
+    neighbor = edit.steps[step]
+    model = neighbor.first if neighbor.first.kind == "item" else changed(neighbor.first, kind="paragraph")
+    span = _Span("", pieces=_typed(_words(text), model, model.depth + 1), changed=True)
+    edit.write(span.pieces, neighbor.pieces[:1])
+    edit.put(span, neighbor, after=after)
     if title is not None:
-        run.title = run.title if run.heading else ""
-        edit.retitle(run, " ".join(title.split()))
+        span.title = span.title if span.heading else ""
+        edit.retitle(span, " ".join(title.split()))
     return edit.finished()
 
 
@@ -247,9 +252,9 @@ def move(story: Story, step: int, to: int) -> Edited:
         raise DataError(f"no place {to}: the text has {count}, counted from 0 here")
     edit = _Edit(story, step, to)
     if to != step:
-        run, beside = edit.steps[step], edit.steps[to]
-        edit.take(run)
-        edit.put(run, beside, after=to > step)
+        span, neighbor = edit.steps[step], edit.steps[to]
+        edit.take(span)
+        edit.put(span, neighbor, after=to > step)
     return edit.finished()
 
 
@@ -328,7 +333,7 @@ def written(story: Story) -> Story:
     front = [f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in stated.items()]
     front = ["---\n", *front, "---\n", "\n"] if front else []
     front += [f"# {inline(story.title)}\n", "\n"] if story.title.strip() else []
-    blocks = tuple(block.model_copy(update={"lines": None}) for block in story.blocks)
+    blocks = tuple(changed(block, lines=None) for block in story.blocks)
     edit = _Edit(story.model_copy(update={"markdown": "\n", "blocks": blocks}))
     edit.front = front
     edit.write(edit.all, ())
@@ -352,49 +357,19 @@ def _typed(words: str, model: Block, depth: int) -> list[_Piece]:
     """
     blocks: list[Block] = []
     plain = Block(role="" if model.role == "aside" else model.role, quoted=model.quoted)
-    first: dict[str, object] = {"kind": model.kind, "depth": model.depth, "number": model.number}
     for paragraph in re.split(r"\n[ \t]*\n\s*", words):
         for number, line in enumerate(paragraph.split("\n")):
             text = " ".join(line.split())
             if item := _ITEM.match(line):
-                text, count = line[item.end() :].strip(), int(item[2]) if item[2] else None
-                at = {"kind": "item", "depth": max(1, depth + len(item[1]) // 2), "number": count}
-                blocks.append(plain.model_copy(update={**at, "text": text}))
+                at = {"kind": "item", "depth": max(1, depth + len(item[1]) // 2)}
+                count = int(item[2]) if item[2] else None
+                blocks.append(changed(plain, **at, number=count, text=line[item.end() :].strip()))
             elif number and blocks:
-                blocks[-1] = blocks[-1].model_copy(update={"text": f"{blocks[-1].text}\n{text}"})
+                blocks[-1] = changed(blocks[-1], text=f"{blocks[-1].text}\n{text}")
             else:
-                at = {"depth": model.depth} if blocks else first
-                blocks.append(plain.model_copy(update={**at, "text": text}))
+                first = {} if blocks else {"kind": model.kind, "number": model.number}
+                blocks.append(changed(plain, depth=model.depth, text=text, **first))
     return [_Piece(block) for block in blocks]
-
-
-def _common(texts: Sequence[str]) -> str:
-    """The longest common beginning of texts."""
-    first, last = min(texts, default=""), max(texts, default="")
-    return first[: next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
-
-
-def _change(before: str, after: str) -> tuple[int, int]:
-    """The part of a text that differs in another: its start, and its end."""
-    start = len(_common([before, after]))
-    return start, len(before) - len(_common([before[start:][::-1], after[start:][::-1]]))
-
-
-def _patched(content: str, before: str, after: str) -> str | None:
-    """Markdown with other words, where the old ones stand in it exactly once and without markup."""
-    start, end = _change(before, after)
-    spans = [word.span() for word in re.finditer(r"\S+", before)]
-    first = next((place for place, span in enumerate(spans) if span[1] >= start), len(spans) - 1)
-    last = next((place for place in reversed(range(len(spans))) if spans[place][0] <= end), 0)
-    for more in range(3):  # with more words around the change until they are found once
-        start, end = spans[max(0, first - more)][0], spans[min(last + more, len(spans) - 1)][1]
-        pattern = r"(?<!\w)" + r"\s+".join(map(re.escape, before[start:end].split())) + r"(?!\w)"
-        matches = list(re.finditer(pattern, content))
-        if len(matches) == 1 and len(re.findall(pattern, before)) == 1:
-            words = escaped(after[start : len(after) - (len(before) - end)]).strip()
-            words = words if matches[0].start() else at_start(words)
-            return content[: matches[0].start()] + words + content[matches[0].end() :]
-    return None
 
 
 _Open = dict[int, tuple[Block, str, str]]
@@ -406,8 +381,6 @@ def _prefix(block: Block, opened: _Open) -> tuple[str, str]:
     is_item = block.kind == "item"
     other, head, body = opened.get(block.depth, (Block(), "", ""))
     if is_item and other.kind == "item" and (other.number is None) == (block.number is None):
-        if other.number is not None and block.number not in (other.number, other.number + 1):
-            head = head.translate({ord("."): ")", ord(")"): "."})  # another list begins
         return _numbered(head, other.number, block.number), body
     base = next((opened[n][2] for n in range(block.depth - is_item, -1, -1) if n in opened), "")
     if block.quoted != (">" in base):
@@ -424,23 +397,6 @@ def _numbered(head: str, old: int | None, new: int | None) -> str:
     return f"{head[: numbers[-1].start()]}{new}{head[numbers[-1].end() :]}"
 
 
-def _alike(block: Block, other: Block) -> bool:
-    """Whether two blocks may directly follow each other: items of a list, lines of a paragraph."""
-    same = block.depth != other.depth or (block.number is None) == (other.number is None)
-    return block.kind == other.kind and block.kind in _WORDED and same
-
-
-def _gap(before: _Piece, after: _Piece) -> int:
-    """Number of empty lines between blocks that did not follow each other."""
-    known = {before.tight, after.tight} - {None}
-    if _alike(before.block, after.block):
-        return int(True not in known) if known else int(before.block.kind == "paragraph")
-    if after.block.kind not in ("item", "heading") and before.block.kind != "heading":
-        return 1
-    gaps = [bool(before.tail)] if before.below else []
-    return int(any([*gaps, after.apart]) if gaps or after.apart is not None else True)
-
-
 class _Edit:
     """An edit of some steps of a story.
 
@@ -449,8 +405,9 @@ class _Edit:
         newline: line end of its source.
         front: lines before its first block.
         pieces: its blocks before the edit.
-        runs: its steps, and what stands between them.
-        before: the beginning of its steps before the edit.
+        spans: its steps, and what stands between them.
+        numbers: the number that each step stated before the edit.
+        loose: lists with empty lines between items: their depth, and whether they have numbers.
     """
 
     def __init__(self, story: Story, *touched: int) -> None:
@@ -461,14 +418,15 @@ class _Edit:
         lines[-1] += "" if lines[-1].endswith(("\r", "\n")) else self.newline
         self.pieces = [_Piece(block) for block in self.story.blocks]
         each = iter(self.pieces)
-        self.runs: list[_Run] = []
+        self.spans: list[_Span] = []
         for step, run in self.story.runs():
             pieces = [next(each) for _ in run]
             title, sources = (None, ()) if step is None else (self.story.steps[step].title, (step,))
             words = next((n for n, block in enumerate(run) if block.text), 0)
             headed = words + 1 if title and run[words].kind == "heading" and run[words].text == title else 0
-            self.runs.append(_Run(title, pieces[:headed], pieces[headed:], sources))
-        self.before = [_Run(run.title, pieces=[_Piece(run.first)]) for run in self.steps]
+            self.spans.append(_Span(title, pieces[:headed], pieces[headed:], sources))
+        self.numbers = [span.number for span in self.steps]
+        self.loose = set[tuple[int, bool]]()
         self.front = self._place(lines, {piece for step in touched for piece in self.steps[step].all})
 
     def _place(self, lines: list[str], touched: set[_Piece]) -> list[str]:
@@ -494,21 +452,18 @@ class _Edit:
                 self.write(pieces, [first])
                 last = pieces[-1]
             last.tail, last.below = lines[end:until], below
-            if below:
-                below.apart = bool(last.tail)
-                if _alike(last.block, below.block):
-                    last.tight = not last.tail
-                    below.tight = below.tight or last.tight
+            if below and last.tail and _goes_on(last, below):
+                self.loose.add(_list_of(below))
             below, until = first, start
         return lines[:until] if places else []
 
     @property
-    def steps(self) -> list[_Run]:
-        return [run for run in self.runs if run.title is not None]
+    def steps(self) -> list[_Span]:
+        return [span for span in self.spans if span.title is not None]
 
     @property
     def all(self) -> list[_Piece]:
-        return [piece for run in self.runs for piece in run.all]
+        return [piece for span in self.spans for piece in span.all]
 
     def prefixes(self, piece: _Piece) -> tuple[str, str]:
         """What precedes the words of a piece in its first line, with their marker, and in its other lines."""
@@ -531,7 +486,7 @@ class _Edit:
         heads = [head for head, body in prefixes if head != body and len(head) == len(body)]
         tops = [head for head in heads if len(head) == min(map(len, heads))]
         outside = [re.sub(r"(?:[-+*]|\d+[.)])[ \t]*$", "", head) for head in tops[1:]]  # after their list
-        return _common([*outside, *(body for _, body in prefixes)])
+        return commonprefix([*outside, *(body for _, body in prefixes)])
 
     def markdown(self, piece: _Piece) -> str:
         """Markdown of a piece without the prefixes of its lines."""
@@ -557,11 +512,10 @@ class _Edit:
                 opened[block.depth] = (block, head, body)
 
     def change(self, piece: _Piece, words: str) -> None:
-        """Give a piece other words; marks and Markdown outside the change stay."""
+        """Give a piece other words; marks outside the change stay."""
         old, by = piece.block, len(words) - len(piece.block.text)
-        if words == old.text:
-            return
-        start, end = _change(old.text, words)
+        start = len(commonprefix([old.text, words]))
+        end = len(old.text) - len(commonprefix([old.text[start:][::-1], words[start:][::-1]]))
         marks = []
         for mark in old.marks:
             if mark.end <= start:
@@ -570,175 +524,164 @@ class _Edit:
                 at = {"start": mark.start + by * (mark.start >= end), "end": mark.end + by}
                 marks.append(mark.model_copy(update=at))
         cells = {cell.text: cell for row in old.rows for cell in row}
-        rows = [row.split(" | ") for row in words.split("\n")] if old.rows else []
-        table = tuple(tuple(cells.get(cell, Passage(text=cell)) for cell in row) for row in rows)
-        block = old.model_copy(update={"text": words, "marks": tuple(marks), "rows": table})
+        lines = [line.split(" | ") for line in words.split("\n")] if old.rows else []
+        rows = tuple(tuple(cells.get(cell, Passage(text=cell)) for cell in line) for line in lines)
         content, prefixes = self.markdown(piece), self.prefixes(piece)
-        text = _patched(content, old.text, words) if old.kind != "code" else None
-        if old.kind == "code" and old.text in content:
-            text = content.replace(old.text, words)
-        if text is None:
-            hashes = re.match(r"#+[ \t]+", content) if old.kind == "heading" else None
-            text = f"{hashes[0]}{marked(block)}" if hashes else block_markdown(block)
-        self.set(piece, text, *prefixes)
-        piece.block = block
+        piece.block = changed(old, text=words, marks=tuple(marks), rows=rows)
+        plain = words if old.kind == "code" else marked(Passage(text=words))
+        is_plain = old.text in content and not rows
+        self.set(
+            piece, content.replace(old.text, plain) if is_plain else block_markdown(piece.block), *prefixes
+        )
 
-    def reword(self, run: _Run, words: str) -> None:
-        """Change the words of a step; blocks with the same words stay as they are."""
-        pieces, made, end, done = run.pieces, list[_Piece](), 0, 0
-        texts, whole = texts_of([piece.block for piece in pieces]), text_of([piece.block for piece in pieces])
-        verbatim = [piece.block.text for piece in pieces if piece.block.kind in ("code", "table")]
-        for piece, (before, text) in zip(pieces, texts, strict=True):
-            start, end = end + len(before), end + len(before) + len(text)
-            is_around = words.startswith(whole[:start]) and words.endswith(whole[end:])
-            if text in verbatim and text not in words and is_around:  # only this code or table has changed
-                self.change(piece, words[start : len(words) - len(whole) + end])
-                return
+    def reword(self, span: _Span, words: str) -> None:
+        """Change the words of a step; blocks at its beginning and end with the same words stay."""
+        pieces, blocks = span.pieces, [piece.block for piece in span.pieces]
+        texts = ["".join(text) for text in texts_of(blocks)]
+        first, start, last, end = 0, 0, len(pieces), len(words)
+        for text in texts:
+            if not (words.startswith(text, start) and (not text or _NEXT.match(words, start + len(text)))):
+                break
+            first, start = first + 1, start + len(text)
+        for text in reversed(texts[first:]):
+            if not words.endswith(text, start, end) or text[:1] not in ("", "\n"):
+                break
+            last, end = last - 1, end - len(text)
+        middle, fresh = pieces[first:last], words[start:end].strip("\n")
+        if len(middle) == 1 and middle[0].block.kind in _VERBATIM:
+            self.change(middle[0], fresh)
+            return
+        worded = [piece for piece, text in zip(middle, texts[first:last], strict=True) if text]
         # Code and tables that stay are one word while the others are divided.
-        held = {f"\0{number}\0": text for number, text in enumerate(verbatim) if text in words}
-        for sign, text in held.items():
-            words = words.replace(text, sign, 1)
-        worded = [place for place, (_, text) in enumerate(texts) if text]
-        top = pieces[worded[0]].block if worded else Block()
-        news = _typed(words, top, run.first.depth + 1)
-        fresh = [held.get(new.block.text, new.block.text) for new in news]
-        known = [pieces[place].block.text.strip() for place in worded]
-        for act, *places in SequenceMatcher(None, known, fresh, autojunk=False).get_opcodes():
-            for old, new in zip_longest(worded[slice(*places[:2])], range(*places[2:])):
-                made += pieces[done:old] if old is not None else []  # without words, such as pictures
-                done = done if old is None else old + 1
-                kinds = {pieces[old].block.kind, news[new].block.kind} if None not in (old, new) else set()
-                if act == "equal" or len(kinds) == 1 or kinds == {"heading", "paragraph"}:
-                    self.change(pieces[old], fresh[new])
-                    made.append(pieces[old])
-                    continue
-                if new is not None:
-                    self.write([news[new]], made or pieces[:1])
-                    made.append(news[new])
-                if old is not None:
-                    self.leave([pieces[old]])
-                    pieces[old].lines = []
-        run.pieces = made + pieces[done:]
+        verbatim = [piece for piece in worded if piece.block.kind in _VERBATIM and piece.block.text in fresh]
+        for place, piece in enumerate(verbatim):
+            fresh = fresh.replace(piece.block.text, f"\0{place}\0", 1)
+        top = next((block for block in blocks if block.text), Block())
+        model = changed(top, kind="paragraph", number=None) if start else top
+        news = _typed(fresh, model, blocks[0].depth + 1) if fresh else []
+        news = [verbatim[int(new.block.text[1:-1])] if new.block.text[:1] == "\0" else new for new in news]
+        olds = [piece for piece in worded if piece not in verbatim]
+        for old, new in zip(olds, [piece for piece in news if piece not in verbatim], strict=False):
+            if old.block.kind == new.block.kind or {old.block.kind, new.block.kind} == {
+                "heading",
+                "paragraph",
+            }:
+                self.change(old, new.block.text)
+                news[news.index(new)] = old
+        for before, piece in pairwise(middle):
+            if piece not in worded:  # such as pictures
+                news.insert(news.index(before) + 1 if before in news else len(news), piece)
+        for place, piece in enumerate(news):
+            if piece not in middle:
+                self.write([piece], [*pieces[:first], *news[:place]] or pieces[:1])
+        for piece in middle:
+            if piece not in news:
+                self.leave([piece])
+                piece.lines = []
+        span.pieces = [*pieces[:first], *news, *pieces[last:]]
 
-    def divide(self, run: _Run, at: int) -> int:
+    def divide(self, span: _Span, at: int) -> int:
         """Part the pieces of a step at a position in its text; index of the first one after it."""
         end = 0
-        for place, (before, words) in enumerate(texts_of([piece.block for piece in run.pieces])):
-            start, piece = end + len(before), run.pieces[place]
+        for place, (before, words) in enumerate(texts_of([piece.block for piece in span.pieces])):
+            start, piece = end + len(before), span.pieces[place]
             end = start + len(words)
             if words and start >= at:
                 return place
-            if start < at < end and piece.block.kind != "table":
-                indent = (len(words) - len(piece.block.text.strip())) // max(1, words.count("\n"))
+            if start < at < end and piece.block.kind not in _VERBATIM:
+                block, (head, body) = strip(piece.block), self.prefixes(piece)
+                indent = (len(words) - len(block.text)) // max(1, words.count("\n"))
                 inner = max(1, at - start - indent * words[: at - start].count("\n"))
-                run.pieces.insert(place + 1, self._halved(piece, inner))
+                half = _Piece(strip(changed(cut(block, inner), pictures=())), [], piece.tail, piece.below)
+                piece.block, piece.tail, piece.below = strip(cut(block, 0, inner)), [], None
+                for part in (piece, half):
+                    self.set(part, block_markdown(part.block), head, body)
+                span.pieces.insert(place + 1, half)
                 return place + 1
-        return len(run.pieces)
+        return len(span.pieces)
 
-    def _halved(self, piece: _Piece, at: int) -> _Piece:
-        """Cut a piece at a position of its text, also in its Markdown, where no mark stands around it."""
-        is_code = piece.block.kind == "code"
-        block, whole, (head, body) = piece.block, self.markdown(piece), self.prefixes(piece)
-        block = block if is_code else strip(block)
-        a, b = (strip(cut(block, *ends)) for ends in ((0, at), (at, None)))
-        b = b.model_copy(update={"pictures": ()})
-        around = *block.text[:at].split()[-1:], *block.text[at:].split()[:1]
-        gaps = [match.span(1) for match in re.finditer(r"(\s*)".join(map(re.escape, around)), whole)]
-        texts = [block_markdown(a), block_markdown(b)]
-        if len(gaps) == 1 and not is_code and not any(mark.start < at < mark.end for mark in block.marks):
-            texts = [whole[: gaps[0][0]], at_start(whole[gaps[0][1] :])]
-        self.set(piece, texts[0], head, body)
-        piece.block, other = a, _Piece(b, tail=piece.tail, below=piece.below)
-        self.set(other, texts[1], _numbered(head, b.number, b.number and b.number + 1), body)
-        piece.tail, piece.below = [], None
-        return other
-
-    def turn(self, piece: _Piece, like: _Piece, **update: object) -> None:
-        """Make a piece another kind of block, in the list of another."""
-        block = piece.block.model_copy(
-            update={"depth": like.block.depth, "quoted": like.block.quoted, **update}
-        )
+    def turned(self, piece: _Piece, like: _Piece, **changes: object) -> _Piece:
+        """A piece as another kind of block, in the list of another."""
+        block = changed(piece.block, depth=like.block.depth, quoted=like.block.quoted, **changes)
         text, (head, body) = self.markdown(piece), self.prefixes(like)
         if piece.block.kind == "heading":
             marker = _title_marker(block.text)
-            bare = marker.rest if marker and marker.rest else block.text
-            block = block.model_copy(update={"text": bare, "marks": ()})
+            block = changed(block, text=(marker and marker.rest) or block.text, marks=())
             text = block_markdown(block)
         head = _numbered(head, like.block.number, block.number) if block.kind == "item" else body
-        self.set(piece, text, head, body)
-        piece.block, piece.tight, piece.apart = block, None, None
+        other = _Piece(block, tail=piece.tail, below=piece.below)
+        self.set(other, text, head, body)
+        return other
 
-    def joined(self, pieces: Sequence[_Piece], more: Sequence[_Piece]) -> bool:
+    def joined(self, pieces: Sequence[_Piece], other: _Piece) -> bool:
         """Join two paragraphs into one, if there are no other pieces."""
-        a, b = pieces[-1].block, more[0].block
-        if len(pieces) + len(more) > 2 or {a.kind, b.kind} - {*_WORDED} or "\n" in a.text + b.text:
+        a, b = pieces[-1].block, other.block
+        if len(pieces) > 1 or {a.kind, b.kind} - _WORDED or "\n" in a.text + b.text:
             return False
         space = "" if east_asian_width(a.text[-1]) in "WF" else " "  # scripts without spaces
         by = len(a.text) + len(space)
-        moved = (mark.model_copy(update={"start": mark.start + by, "end": mark.end + by}) for mark in b.marks)
-        both = {"text": a.text + space + b.text, "marks": (*a.marks, *moved)}
-        text = self.markdown(pieces[0]) + space + self.markdown(more[0])
+        moved = [{"start": mark.start + by, "end": mark.end + by} for mark in b.marks]
+        marks = *a.marks, *(mark.model_copy(update=at) for mark, at in zip(b.marks, moved, strict=True))
+        text = self.markdown(pieces[0]) + space + self.markdown(other)
         self.set(pieces[0], text, *self.prefixes(pieces[0]))
-        pieces[0].block = a.model_copy(update={**both, "pictures": a.pictures + b.pictures})
+        words = a.text + space + b.text
+        pieces[0].block = changed(a, text=words, marks=marks, pictures=a.pictures + b.pictures)
         return True
 
     def leave(self, pieces: Sequence[_Piece]) -> None:
-        """Leave comments below pieces that go with the block above these."""
+        """Leave comments and definitions below pieces that go with the block above these."""
         others = self.all
         above = [piece for piece in others[: others.index(pieces[0])] if piece.lines]
-        tail = above[-1].tail if above else self.front
         for piece in pieces:
             if not all(map(_BLANK.fullmatch, piece.tail)):
-                tail += piece.tail[bool(tail) and all(map(_BLANK.fullmatch, (tail[-1], piece.tail[0]))) :]
+                (above[-1].tail if above else self.front).extend(piece.tail)
                 piece.tail, piece.below = [], None
 
-    def take(self, run: _Run) -> None:
+    def take(self, span: _Span) -> None:
         """Take a step out of the text, with the break of its page."""
-        place = self.runs.index(run)
-        near = [other for other in self.runs[max(0, place - 1) : place + 2] if other is not run]
-        for gone in (run, *(near[-1:] if all(other.divides for other in near) else ())):
+        place = self.spans.index(span)
+        near = [other for other in self.spans[max(0, place - 1) : place + 2] if other is not span]
+        for gone in (span, *(near[-1:] if all(other.divides for other in near) else ())):
             self.leave(gone.all)
-            self.runs.remove(gone)
+            self.spans.remove(gone)
 
-    def put(self, run: _Run, beside: _Run, *, after: bool) -> None:
-        """Put a step beside another: a page beside pages, with a heading beside one such as "Step 2: Dig"."""
-        place = self.runs.index(beside) + after
-        near = self.runs[max(0, place - 1 - after) : place + 1]
-        self.runs.insert(place, run)
+    def put(self, span: _Span, neighbor: _Span, *, after: bool) -> None:
+        """Put a step next to another: a page beside pages, with a heading beside one such as "Step 2: Dig"."""
+        place = self.spans.index(neighbor) + after
+        near = self.spans[max(0, place - 1 - after) : place + 1]
+        self.spans.insert(place, span)
         if any(other.divides for other in near):
-            line = _Run(pieces=[_Piece(Block(kind="break"))])
+            line = _Span(pieces=[_Piece(Block(kind="break"))])
             self.write(line.pieces, ())
-            self.runs.insert(place + (not after), line)
-        title = beside.title or ""
-        marker = _title_marker(title) if beside.heading else None
-        if run.first.kind == "heading" and run.pieces[1:]:
-            run.title, run.heading, run.pieces = run.first.text, run.pieces[:1], run.pieces[1:]
-        elif marker and marker.worded and not (run.heading or run.sources):
-            self.retitle(run, title.removesuffix(marker.rest).rstrip(" :.–—-"))
-        elif not run.heading:
-            above = (other.above for other in reversed(self.runs[: self.runs.index(run)]))
-            run.title = next((title for title in above if title is not None), "")
+            self.spans.insert(place + (not after), line)
+        title = neighbor.title or ""
+        marker = _title_marker(title) if neighbor.heading else None
+        if marker and marker.worded and not (span.heading or span.sources):
+            self.retitle(span, title.removesuffix(marker.rest).rstrip(" :.–—-"))
+        elif not span.heading:
+            above = (other.above for other in reversed(self.spans[: self.spans.index(span)]))
+            span.title = next((title for title in above if title is not None), "")
 
-    def retitle(self, run: _Run, title: str) -> None:
+    def retitle(self, span: _Span, title: str) -> None:
         """Change the heading of a step and of those that share it, or give it one."""
-        before, around, named = run.title, run, [run]
-        if before and not run.heading:
-            others = reversed(self.runs[: self.runs.index(run)])
-            around = next((other for other in others if other.title is None and other.above == before), run)
-        pieces = run.heading if around is run else around.pieces
-        place = max((n for n, piece in enumerate(pieces) if piece.block.text == before), default=None)
-        if place is not None:
-            below = self.runs[self.runs.index(around) + 1 :]
+        before, around, named = span.title, span, [span]
+        if before and not span.heading:
+            others = reversed(self.spans[: self.spans.index(span)])
+            around = next((other for other in others if other.title is None and other.above == before), span)
+        pieces = span.heading if around is span else around.pieces
+        heading = next((piece for piece in reversed(pieces) if piece.block.text == before), None)
+        if heading:
+            below = self.spans[self.spans.index(around) + 1 :]
             named += takewhile(lambda other: not other.heading and other.above in (before, None), below)
             if title:
-                self.change(pieces[place], title)
+                self.change(heading, title)
             else:
-                self.leave(pieces[place : place + 1])
-                del pieces[place]
+                self.leave([heading])
+                pieces.remove(heading)
         elif title:
             level = min((step.heading[-1].block.level for step in self.steps if step.heading), default=2)
-            run.heading = [_Piece(Block(kind="heading", text=title, level=level, role=run.first.role))]
-            self.write(run.heading, ())
+            span.heading = [_Piece(Block(kind="heading", text=title, level=level, role=span.first.role))]
+            self.write(span.heading, ())
         for other in named:
             other.title = title if other.title == before else other.title
 
@@ -750,83 +693,90 @@ class _Edit:
 
     def finished(self) -> Edited:
         """The edited story with numbers counted on, and with its source."""
-        self._count(lambda run: run.first.number, self._renumber)
-        self._count(_title_number, self._count_title)
+        self._count()
         self._part()
         blocks: list[Block] = []
         steps: list[Step] = []
         lines, place = (0, 0), len(self.front)
-        for run in self.runs:
+        for span in self.spans:
             start = len(blocks)
-            for piece in run.all:
+            for piece in span.all:
                 lines = (place, place + len(piece.lines)) if piece.lines else lines
                 place += len(piece.lines) + len(piece.tail)
                 is_source = bool(piece.lines or piece.block.lines)
-                blocks.append(piece.block.model_copy(update={"lines": lines if is_source else None}))
-            if run.title is not None:
+                blocks.append(changed(piece.block, lines=lines if is_source else None))
+            if span.title is not None:
                 inside, pictures = blocks[start:], pictures_of(blocks[start:])
-                del inside[len(run.heading) - 1 : len(run.heading)]
+                del inside[len(span.heading) - 1 : len(span.heading)]
                 text = text_of(inside)
-                text = text or next((self.story.steps[place].text for place in run.sources), run.title)
+                text = text or next((self.story.steps[place].text for place in span.sources), span.title)
                 at = start, len(blocks)
-                steps.append(Step.model_construct(text=text, title=run.title, pictures=pictures, run=at))
+                steps.append(Step.model_construct(text=text, title=span.title, pictures=pictures, run=at))
         update = {"blocks": tuple(blocks), "steps": tuple(steps), "markdown": self.source()}
-        changed = frozenset(place for place, run in enumerate(self.steps) if run.changed)
-        return Edited(self.story.model_copy(update=update), tuple(run.sources for run in self.steps), changed)
+        rewritten = frozenset(place for place, span in enumerate(self.steps) if span.changed)
+        return Edited(
+            self.story.model_copy(update=update), tuple(span.sources for span in self.steps), rewritten
+        )
 
     def _part(self) -> None:
         """Set as many empty lines as suit blocks that did not follow each other; other lines stay."""
         pieces = [piece for piece in self.all if piece.lines]
         for piece, below in zip_longest(pieces, pieces[1:]):
-            if piece.below is not below or (below and below.apart is None):
-                blank = _common([self.prefixes(each)[1] for each in (piece, below) if each]).rstrip()
+            if piece.below is not below:
+                blank = commonprefix([self.prefixes(each)[1] for each in (piece, below) if each]).rstrip()
                 others = [n for n, line in enumerate(piece.tail) if not _BLANK.fullmatch(line)]
                 kept = piece.tail[others[0] : others[-1] + 1] if others else []
-                gap = bool(below) and (bool(kept) or _gap(piece, below))
+                tight = below and not kept and _goes_on(piece, below) and _list_of(below) not in self.loose
+                gap = below is not None and not tight
                 piece.tail = [*[blank + self.newline] * bool(kept), *kept, *[blank + self.newline] * gap]
 
-    def _count(self, number_of: Callable[[_Run], int | None], renumber: Callable[[_Run, int], None]) -> None:
-        """Count numbers of steps on, where they were consecutive before."""
-        numbers = [number_of(run) for run in self.before]
-        names: list[tuple[int, int] | None] = []  # first of the steps numbered together, and its number
-        for place, number in enumerate(numbers):
-            last = numbers[place - 1] if place else None
-            goes_on = number is not None and last is not None and number - last in (0, 1)
-            names.append(None if number is None else names[-1] if goes_on else (place, number))
-        counts, before, above = dict[tuple[int, int], int](), None, None
-        known = [names[run.sources[0]] if run.sources else None for run in self.steps]
-        for place, run in enumerate(self.steps):
-            number, name = number_of(run), known[place]
-            after = next(filter(None, known[place + 1 :]), None)
-            name = before if before and (name is None or before == after) else name or after
-            if number is not None and name is not None:
-                shares = number_of is _title_number and not run.heading and above == run.title
-                before, counts[name] = name, counts.get(name, name[1] - 1) + (not shares)
-                if number != counts[name]:
-                    renumber(run, counts[name])
-            above = run.title
+    def _count(self) -> None:
+        """Count the numbers of steps on, where they were consecutive before."""
+        # In one list, the number and the place of a step grow together.
+        lists = [None if n is None else n - place for place, n in enumerate(self.numbers)]
+        counts = dict(reversed([*zip(lists, self.numbers, strict=True)]))  # list → its next number
+        known = [lists[span.sources[0]] if span.sources else None for span in self.steps]
+        before = None
+        for place, (span, name) in enumerate(zip(self.steps, known, strict=True)):
+            after = next((other for other in known[place + 1 :] if other is not None), None)
+            if before is not None and (name is None or before == after):
+                name = before
+            name = after if name is None else name
+            number = counts.get(name)
+            if span.number is not None and number is not None:
+                before, counts[name] = name, number + 1
+                if span.number != number:
+                    self._renumber(span, number)
 
-    def _renumber(self, run: _Run, number: int) -> None:
-        """Give an item another number; if that is longer, what belongs to it is indented further."""
-        for place, piece in enumerate(run.pieces):
-            head, body = self.prefixes(piece)
-            if not place:
-                item, new = body, _numbered(head, piece.block.number, number)
-                first = [new + line[len(head) :] for line in piece.lines[:1]]
-                piece.block = piece.block.model_copy(update={"number": number})
-            longer = re.sub(r"\S", " ", new)
-            lines = [longer + line[len(item) :] if line.startswith(item) else line for line in piece.lines]
-            piece.lines = lines if place else [*first, *lines[1:]]
+    def _renumber(self, span: _Span, number: int) -> None:
+        """Give a step another number; if that of an item is longer, what belongs to it is indented further."""
+        if span.heading and _title_marker(span.title):
+            self.retitle(span, re.sub(r"\d+", str(number), span.title or "", count=1))
+            return
+        item = span.pieces[0]
+        old, body = self.prefixes(item)
+        head = _numbered(old, item.block.number, number)
+        item.block = changed(item.block, number=number)
+        first = [head + line[len(old) :] for line in item.lines[:1]]
+        if len(head) != len(old) == len(body):
+            inner = re.sub(r"[^\s>]", " ", head)
+            for piece in span.pieces:
+                lines = piece.lines
+                piece.lines = [inner + line[len(body) :] if line.startswith(body) else line for line in lines]
+        item.lines = first + item.lines[1:]
 
-    def _count_title(self, run: _Run, number: int) -> None:
-        self.retitle(run, re.sub(r"\d+", str(number), run.title or "", count=1))
+
+def _list_of(piece: _Piece) -> tuple[int, bool]:
+    return piece.block.depth, piece.block.number is None
+
+
+def _goes_on(piece: _Piece, below: _Piece) -> bool:
+    """Whether a piece is followed by an item of the list in which it stands, or of an inner one."""
+    a, b = piece.block, below.block
+    is_other = a.kind == "item" and a.depth == b.depth and _list_of(piece) != _list_of(below)
+    return b.kind == "item" and a.depth > 0 and not is_other
 
 
 def _title_marker(title: str | None) -> Marker | None:
     """The number in a title such as "Step 2: Dig"."""
     return marker_of(title) if title and re.search(r"\d", title) else None
-
-
-def _title_number(run: _Run) -> int | None:
-    marker = _title_marker(run.title)
-    return None if marker is None else marker.number

@@ -96,7 +96,7 @@ def blocks_of_lines(text: str) -> list[Block]:
         elif marker := markers.get(place):
             close()
             blocks.append(_marked(words, marker))
-            item = True
+            item = bool(marker.rest)
             continue
         elif place in bullets:
             close()
@@ -148,8 +148,8 @@ def bullets_in(lines: list[str], markers: dict[int, Marker]) -> set[int]:
 
 
 def _marked(words: str, marker: Marker) -> Block:
-    """A line that begins with a marker: a worded one alone stays a line, a number makes an item."""
-    if marker.worded and not marker.rest:
+    """A line that begins with a marker: that of a page, or a word alone, stays a line; others make an item."""
+    if marker.page or not marker.rest:
         return Block(text=words)
     return Block(kind="item", text=marker.rest, number=marker.number, depth=1)
 

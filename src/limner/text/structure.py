@@ -69,6 +69,7 @@ def structure(document: Document) -> None:
         document.blocks = [block if place in inside else other for place, (block, other) in roles]
         return
     _drop_furniture(document)
+    _with_pages(document)
     blocks = [piece for block in document.blocks for piece in _of_table(block)]
     blocks = [piece for block in blocks for piece in _items_in(block)]
     blocks = [piece for block in _with_first_lines(blocks) for piece in _lines_of(block)]
@@ -142,6 +143,23 @@ def _drop_furniture(document: Document) -> None:
         else:
             kept.append(block)
     document.blocks = kept
+
+
+def _with_pages(document: Document) -> None:
+    """Turn the lines that number the pages, "Page 1", "Page 2: …", into breaks."""
+    lines = [block.text if block.kind in ("paragraph", "heading") else "" for block in document.blocks]
+    markers = {place: marker for place, marker in markers_in(lines).items() if marker.page}
+    blocks: list[Block] = []
+    for place, block in enumerate(document.blocks):
+        if place not in markers:
+            blocks.append(block)
+            continue
+        label, *rest = divided(
+            block, [len(block.text) - len(markers[place].rest)] if markers[place].rest else []
+        )
+        document.left_out.append(LeftOut("page furniture", label.text))
+        blocks += [Block(kind="break", lines=label.lines), *rest]
+    document.blocks = blocks
 
 
 def _of_table(block: Block) -> list[Block]:

@@ -23,6 +23,7 @@ _KINDS = Literal[
     "aside",
     "label",
     "step",
+    "page",
     "link",
     "method_start",
     "aside_start",
@@ -135,20 +136,26 @@ class Marker:
         number: its number.
         rest: the text after it, possibly "".
         worded: whether it contains a word ("Step 3"), not only a number ("3.").
+        page: whether that word is one for a page.
     """
 
     number: int
     rest: str
     worded: bool
+    page: bool = False
 
 
 @cache
 def _worded() -> re.Pattern[str]:
-    words = "|".join(map(re.escape, sorted(_table()["step"], key=len, reverse=True)))
+    steps, pages = (
+        "|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+        for words in (_table()["step"], _table()["page"])
+    )
     numbers = "|".join(sorted(_number_words(), key=len, reverse=True))
     return re.compile(
-        rf"(?:(?:{words})[ \t\u00a0]*+(?:(?:no\.?|nr\.?|#|№)[ \t\u00a0]*+)?(?P<a>{_COUNT}|{numbers})"
-        rf"|第[ ]?(?P<b>{_COUNT})[ ]?[步页頁]|(?P<c>\d{{1,3}})[ ]?(?:단계|ステップ))(?!\w)"
+        rf"(?:(?:{steps}|(?P<page>{pages}))[ \t\u00a0]*+(?:(?:no\.?|nr\.?|#|№)[ \t\u00a0]*+)?"
+        rf"(?P<a>{_COUNT}|{numbers})"
+        rf"|第[ ]?(?P<b>{_COUNT})[ ]?(?:步|(?P<leaf>[页頁]))|(?P<c>\d{{1,3}})[ ]?(?:단계|ステップ))(?!\w)"
         r"[ \t\u00a0]*[:：.．)）、,–—-]*[ \t\u00a0\n]*(?P<rest>.*)",
         re.IGNORECASE | re.DOTALL,
     )
@@ -159,14 +166,15 @@ def marker_of(text: str) -> Marker | None:
 
     Example:
         >>> marker_of("Step 3: Bake."), marker_of("2.5 kg of flour")
-        (Marker(number=3, rest='Bake.', worded=True), None)
+        (Marker(number=3, rest='Bake.', worded=True, page=False), None)
     """
     stripped = _KEYCAP.sub(r"\1", text.strip()) if "\u20e3" in text else text.strip()
     if stripped is not text.strip() and stripped[:1].isdigit():  # 1️⃣ is a marker without a full stop
         stripped = re.sub(r"^(\d{1,2})[ \t]*", r"\1. ", stripped)
     stripped = _CIRCLED.get(stripped[:1], stripped[:1]) + stripped[1:]
     if match := _worded().match(stripped):
-        return Marker(_value(match["a"] or match["b"] or match["c"]), match["rest"].strip(), worded=True)
+        number, page = _value(match["a"] or match["b"] or match["c"]), bool(match["page"] or match["leaf"])
+        return Marker(number, match["rest"].strip(), worded=True, page=page)
     match = _NUMBERED.match(stripped)
     return Marker(_value(match["a"] or match["b"]), match["rest"].strip(), worded=False) if match else None
 

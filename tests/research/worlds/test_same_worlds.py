@@ -10,7 +10,7 @@ from limner.research.worlds.book import PictureBook
 
 
 def texts(story):
-    return [story.story.model_dump_json()]
+    return [story.story.id, story.story.title, *(step.text for step in story.story.steps)]
 
 
 def scenes(story):
@@ -25,7 +25,7 @@ def pixels(story):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("part", "due"),
-    [(texts, "946c26d9ee6c9478"), (scenes, "6c5c24d0b320b15b"), (pixels, "822afe26c066e38a")],
+    [(texts, "d4bea9b3f8acb2ac"), (scenes, "6c5c24d0b320b15b"), (pixels, "822afe26c066e38a")],
     ids=["texts", "scenes", "pixels"],
 )
 def test_a_seed_gives_the_world_that_it_always_gave(part, due):

@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import pytest
+from exports import picture_of
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
@@ -11,6 +12,21 @@ from PIL import Image
 from limner.errors import DataError
 from limner.pictures.thumbnails import MAX_SIDE_PX, fitted, locate, shrink
 from limner.records import Area, Picture
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Picture]:
+    """Name → picture; "turned" is stored lying (EXIF 6), and upright its red half is above."""
+    folder = tmp_path_factory.mktemp("collection")
+    lying = Image.new("RGB", (300, 200), "blue")
+    lying.paste("red", (0, 0, 150, 200))
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "SECRET-DESCRIPTION"
+    lying.save(folder / "turned.jpg", quality=95, exif=exif, comment=b"SECRET-COMMENT")
+    Image.new("RGB", (40, 700), "orange").save(folder / "tall.png")
+    Image.new("RGBA", (120, 90), (255, 0, 0, 0)).save(folder / "clear.png")
+    Image.new("CMYK", (160, 120), (0, 255, 255, 0)).save(folder / "cmyk.jpg")
+    return {path.stem: picture_of(path) for path in folder.iterdir()}
 
 
 def pixels(copy) -> Image.Image:
