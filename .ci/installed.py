@@ -1,9 +1,7 @@
-"""What an installation by the README's command can do, in the environment in which this runs.
+"""Shows that an installation by the README's command works: python .ci/installed.py TEXTS (a folder).
 
-    python .ci/installed.py TEXTS    # a folder of texts, each with its steps in NAME.json
-
-Every text of the folder is read, pictures are indexed, a text is illustrated as HTML and PDF, and the PDF is
-read. A package that the installation lacks, or any other exception, ends it with status 1.
+In its environment every text of the folder is read, pictures are indexed, a text is illustrated as HTML and
+PDF, and the PDF is read. A package that is missing, or any other exception, ends it with status 1.
 """
 
 import os

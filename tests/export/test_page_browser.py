@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from accessibility import COLOURS, broken_rules
 
 from limner.export import Plan, export
 
@@ -38,6 +39,7 @@ def test_page(browser, request, tmp_path: Path, name: str) -> None:
             )
             dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(21, 22, 24)"
             assert dark == (scheme == "dark")
+            assert broken_rules(page, COLOURS) == []
     assert said == []
     assert asked == [out.as_uri()]
     page.close()

@@ -94,20 +94,10 @@ def chapters(path: Path) -> list[BeautifulSoup]:
     return pages
 
 
-def slides_of(path: Path) -> list[dict]:
-    """Shapes of each slide by name."""
-    return [{shape.name: shape for shape in slide.shapes} for slide in Presentation(path).slides]
-
-
 def paragraphs_of(path: Path) -> list[tuple[str, bool]]:
     """Paragraphs of a Word document, also in its tables: the words, and whether a picture is in them."""
-    return [
-        (
-            "".join(node.text or "" for node in line.iter(qn("w:t"))),
-            next(line.iter(qn("w:drawing")), None) is not None,
-        )
-        for line in Document(path).element.body.iter(qn("w:p"))
-    ]
+    lines = Document(path).element.body.iter(qn("w:p"))
+    return [("".join(line.itertext(qn("w:t"))), bool(line.xpath(".//w:drawing"))) for line in lines]
 
 
 def words_of(path: Path) -> str:
@@ -133,7 +123,7 @@ def alts_of(path: Path) -> list[str]:
         return [node.get("descr") for node in nodes if node.tag.endswith("}docPr")]
     if path.suffix == ".pptx":
         return [shape._element._nvXxPr.cNvPr.get("descr") for shape in _pictures(path)]
-    return [image["alt"] for page in chapters(path) for image in page.find_all("img")]
+    return [image["alt"] for page in chapters(path) for image in page("img")]
 
 
 def _tagged(node) -> list[str]:
@@ -159,8 +149,8 @@ def images_of(path: Path) -> list[Image.Image]:
     if path.suffix == ".pdf":
         files = [image.data for page in PdfReader(path).pages for image in page.images]
     elif path.suffix == ".html":
-        sources = [image["src"] for page in chapters(path) for image in page.find_all("img")]
-        files = [base64.b64decode(source.partition(",")[2]) for source in sources]
+        images = [image for page in chapters(path) for image in page("img")]
+        files = [base64.b64decode(image["src"].partition(",")[2]) for image in images]
     else:
         files = [data for name, data in members(path).items() if re.search(r"(?<!thumbnail)\.jpg$", name)]
     return [Image.open(io.BytesIO(data)).convert("RGB") for data in dict.fromkeys(files)]
@@ -171,8 +161,7 @@ def printed_sizes(path: Path) -> list[tuple[int, float]]:
     if path.suffix == ".pptx":
         return [(shape.image.size[0], shape.width / 914_400) for shape in _pictures(path)]
     if path.suffix == ".docx":
-        document = Document(path)
-        widths = [shape.width / 914_400 for shape in document.inline_shapes]
+        widths = [shape.width / 914_400 for shape in Document(path).inline_shapes]
         return list(zip([image.width for image in images_of(path)], widths, strict=True))
     pages = [(page, page.get_contents().get_data()) for page in PdfReader(path).pages]
     widths = [wide for _, data in pages for wide in re.findall(rb"q ([\d.]+) 0 0 [^q]+cm\s*/x\d+ Do", data)]

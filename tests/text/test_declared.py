@@ -47,28 +47,11 @@ def test_declared_steps_are_runs_of_the_blocks_that_the_page_shows():
     assert (document.title, document.author) == ("Leeks in cream", "Ann")
 
 
-def test_what_is_declared_alone_is_added():
+def test_a_picture_that_only_the_declaration_has_is_added():
     steps = [{"text": STEPS[0], "image": "other.jpg"}, {"text": STEPS[1], "image": "fry.jpg"}]
-    document = read(recipe(steps, tool=["a knife"]))
-    assert runs(document)[0][2:] == ["| [rings.jpg]"]  # the page's own picture counts
-    assert runs(document)[1] == ["2. Fry them in butter, ⏎ slowly.", "| [fry.jpg]"]
-    shown = notation(document.blocks)
-    place = shown.index("## Tools")
-    assert shown[place : place + 3] == ["## Tools", "- a knife", "## Method"]
-    assert "## Ingredients" not in notation(
-        read(recipe(STEPS, recipeIngredient=["3 leeks", "nutmeg"])).blocks
-    )
-
-
-def test_a_heading_of_several_steps_stands_before_them():
-    section = {
-        "@type": "HowToSection",
-        "name": "Method",
-        "itemListElement": [{"text": one} for one in STEPS[:2]],
-    }
-    document = read(recipe([section]))
-    assert [run[0] for run in runs(document)] == ["1. Step 1", "2. Fry them in butter, ⏎ slowly."]
-    assert [step.title for step in document.declared] == ["Method", "Method"]
+    first, second = runs(read(recipe(steps)))
+    assert first[2:] == ["| [rings.jpg]"]  # the page's own picture counts
+    assert second == ["2. Fry them in butter, ⏎ slowly.", "| [fry.jpg]"]
 
 
 def test_a_name_before_the_words_of_a_step_is_its_title():
@@ -112,14 +95,9 @@ def test_where_the_page_says_it_otherwise_that_is_noted(steps, count, note):
     [
         ("1. Fry for 2. minutes\n2. Stir.", ["Fry for 2. minutes", "Stir."]),
         ("1. Fry. 2. Stir. Step 3: Serve.", ["Fry.", "Stir.", "Serve."]),
-        ("Fry.\nStir 1) twice.", ["Fry.", "Stir 1) twice."]),
         ("<ol class='a'><li>Fry &amp; wait.<li>Stir.</ol>", ["Fry & wait.", "Stir."]),
         ("Fry &lt;b&gt;it&lt;/b&gt;.<BR class='a'/>Stir.", ["Fry it.", "Stir."]),
-        (["Fry\n it.", "Stir."], ["Fry\nit.", "Stir."]),
-        ([{"@type": "HowToStep", "text": "Fry.", "name": "Fry."}], ["Fry."]),
         ({"@type": "HowToSection", "item": [{"text": "Fry."}, {"text": "Stir."}]}, ["Fry.", "Stir."]),
-        ([{"@type": "HowToSection", "item": [{"text": "Fry."}]}, {"@type": "HowToSection"}], ["Fry."]),
-        ({"itemListElement": [{"item": {"text": "Fry."}}]}, ["Fry."]),
         ([{"name": "Fry", "itemListElement": [{"text": "Cut."}, {"text": "Heat."}]}], ["Cut.", "Heat."]),
     ],
 )
@@ -127,21 +105,10 @@ def test_instructions_of_every_form_are_steps(instructions, steps):
     assert [step.text for step in read(recipe(instructions)).declared] == steps
 
 
-@pytest.mark.parametrize(
-    ("image", "targets"),
-    [
-        ("a.jpg", ["a.jpg"]),
-        ({"@type": "ImageObject", "url": "a.jpg", "caption": "peas"}, ["a.jpg"]),
-        ({"contentUrl": "a.jpg"}, ["a.jpg"]),
-        (["a.jpg", "b.jpg"], ["a.jpg", "b.jpg"]),
-        ({"@id": "#picture"}, []),
-    ],
-)
-def test_pictures_of_declared_steps(image, targets):
-    document = read(recipe([{"text": "Fry.", "image": image}]))
-    (step,) = document.declared
-    assert [one.target for one in step.pictures] == targets
-    assert notation(document.blocks[slice(*step.run)])[1:] == [f"| [{target}]" for target in targets]
+def test_pictures_of_declared_steps():
+    image = ["a.jpg", {"url": "b.jpg", "caption": "peas"}, {"contentUrl": "c.jpg"}, {"@id": "#picture"}]
+    (step,) = read(recipe([{"text": "Fry.", "image": image}])).declared
+    assert [picture.target for picture in step.pictures] == ["a.jpg", "b.jpg", "c.jpg"]
 
 
 SOUP = json.dumps(recipe(["Fry // it.", "Add /* peas."]))
@@ -153,7 +120,6 @@ SOUP = json.dumps(recipe(["Fry // it.", "Add /* peas."]))
         f"<!--\n{SOUP}\n-->",
         f"//<![CDATA[\n{SOUP}\n//]]>",
         f"\ufeff{SOUP};",
-        SOUP.replace("Fry ", "Fry\t"),
         f'{{"@graph": [{{"@type": "WebPage"}}, {SOUP}]}}',
         f'{{"@type": "ItemList", "itemListElement": [{{"item": {SOUP}}}]}}',
         SOUP.replace('"Recipe"', '["schema:Recipe", "Thing"]'),
@@ -187,7 +153,7 @@ ITEM = "<div itemprop=recipeInstructions itemscope><b>1</b> <span itemprop=text>
     "marked",
     [
         "<p itemprop=recipeInstructions>Fry.</p><p itemprop=recipeInstructions>Stir.</p>",
-        "<div itemprop=recipeInstructions><h3>So:</h3><ol><li>Fry.</li><li>Stir.</li></ol></div>",
+        "<ol itemprop=recipeInstructions><li>Fry.</li><li>Stir.</li></ol>",
         ITEM.format("Fry.") + ITEM.format("Stir."),
     ],
     ids=["paragraphs", "list", "steps"],

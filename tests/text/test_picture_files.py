@@ -99,6 +99,7 @@ def test_a_folder_reached_by_a_link_is_the_texts_own(home):
         ("//e/a", WEB),
         ("cid:a@b", WEB),
         ("data:image/png;base64,", UNREADABLE),
+        ("data:image/svg+xml,%3Csvg/%3E", UNREADABLE),
         ("data:image/png;base64,A", UNREADABLE),
     ],
 )
@@ -134,7 +135,10 @@ def test_a_picture_inside_the_text_has_its_bytes_and_a_short_target():
     picture = finder(None)(f"data:image/png;base64,{b64encode(DATA).decode()}", "alt")
     assert (picture.data, picture.alt, picture.path) == (DATA, "alt", None)
     assert picture.target == f"data:image/png#{picture.sha256[:8]}"
-    assert finder(None)("data:image/svg+xml,%3Csvg/%3E", "").data == b"<svg/>"
+    assert (
+        finder(None)(f"data:image/png;base64,{b64encode(bytes([251, 255])).decode()}", "").data == b"\xfb\xff"
+    )
+    assert finder(None)("data:image/png;base64,%2B%2F8%3D", "").data == b"\xfb\xff"
 
 
 @pytest.mark.parametrize("kind", ["markdown", "html"])

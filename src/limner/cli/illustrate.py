@@ -11,7 +11,6 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
-from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter, Token, validators
@@ -456,9 +455,9 @@ def _print_steps(
         lines = [reading.story.title] if reading.story.title else []
         for number, step in enumerate(reading.story.steps, 1):
             title = f"[{step.title}] " if step.title else ""
-            lines.append(f"{number}. {title}{shorten(step.text, WORDS_SHOWN, placeholder=' …')}")
+            lines.append(f"{number}. {title}{_beginning(step.text)}")
         for item in (item for item in reading.left_out if item.reason != "page furniture"):
-            words = [shorten(item.text, WORDS_SHOWN, placeholder=" …"), *item.pictures]
+            words = [_beginning(item.text), *item.pictures]
             lines.append(f"{item.reason}: {', '.join(filter(None, words))}")
         if not as_json:
             emit("\n".join(lines))
@@ -468,6 +467,12 @@ def _print_steps(
         emit_json(stories[0] if len(texts) == 1 else stories)
     if len(stories) < len(texts):
         raise DataError(f"{len(texts) - len(stories)} of {len(texts)} texts could not be read, see above")
+
+
+def _beginning(text: str) -> str:
+    """Beginning of a text on one line."""
+    words = " ".join(text.split())
+    return words if len(words) <= WORDS_SHOWN else f"{words[:WORDS_SHOWN].rstrip()} …"
 
 
 def _pins(words: Sequence[str]) -> dict[int, str]:

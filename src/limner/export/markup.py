@@ -6,6 +6,7 @@ Text is always escaped, so that it cannot become markup. Links keep their URL on
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
@@ -45,9 +46,13 @@ def runs_of(passage: Passage, met: Iterable[tuple[int, int]] = ()) -> list[TextR
     marks: list[tuple[int, int, str, str]] = [(start, end, "met", "") for start, end in met]
     marks += [(mark.start, mark.end, mark.kind, mark.target) for mark in passage.marks]
     edges = sorted({0, size, *(min(size, edge) for mark in marks for edge in mark[:2])})
+    marks.sort(key=itemgetter(0), reverse=True)
+    inside: list[tuple[int, int, str, str]] = []
     runs = []
     for start, end in pairwise(edges):
-        inside = [mark for mark in marks if mark[0] <= start and end <= mark[1]]
+        while marks and marks[-1][0] <= start:
+            inside.append(marks.pop())
+        inside = [mark for mark in inside if end <= mark[1]]
         kinds = frozenset(kind for _, _, kind, _ in inside if kind != "link")
         target = next((target for *_, kind, target in inside if kind == "link"), "")
         runs.append(TextRun(passage.text[start:end], kinds, target if _FOLLOWED.fullmatch(target) else ""))

@@ -21,6 +21,8 @@ from limner.templates import carried, forbidden
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
 """Print colours: text, secondary text, marks, and the background of a box."""
+_LONGEST_TITLE = 60
+"""Number of characters that stand for the title of a text without one."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Outline:
     Attributes:
         board, story, plan: what is exported.
         layout: layout of text and pictures.
-        title, author: of the text; the title is never empty.
+        title, author: of the text; a text without a title has its first words as one.
         language: BCP 47 tag of the text, or "".
         rtl: whether the text runs from right to left.
         pieces, panels: steps and the blocks between them, in order; the steps alone.
@@ -137,7 +139,10 @@ class Outline:
         """
         story = board.story
         self.board, self.story, self.plan, self.layout = board, story, plan, plan.layout_for(story, suffix)
-        self.title, self.author = _line(story.title) or _line(story.id), _line(story.author)
+        self.title, self.author = _line(story.title), _line(story.author)
+        if not self.title:
+            words = _line(story.steps[0].text)
+            self.title = words if len(words) <= _LONGEST_TITLE else f"{words[:_LONGEST_TITLE].rstrip()}…"
         self.language, self.rtl = language_of(story), story.direction == "rtl"
         self.colophon = list(map(_line, colophon(story)))
         self.warnings = list(forbidden(story))

@@ -1,6 +1,7 @@
 """Writes blocks and formatted text as CommonMark, escaped so that only the author's formatting is markup."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from urllib.parse import quote
 
@@ -76,20 +77,21 @@ def marked(passage: Passage) -> str:
 
 def _between(text: str, start: int, end: int, marks: Sequence[Mark], around: frozenset[str]) -> str:
     """Part of a text with its marks, the outer ones first."""
-    made, place = "", start
+    markdown, place = "", start
+    starts = [mark.start for mark in marks]
     for number, mark in enumerate(marks, 1):
         first, last = max(mark.start, place), min(mark.end, end)
         inner = text[first:last]
         first, last = first + len(inner) - len(inner.lstrip()), first + len(inner.rstrip())
         if first < last and mark.kind not in around:
-            within = [other for other in marks[number:] if other.start < last]
+            within = marks[number : bisect_left(starts, last, number)]
             words = text[first:last]
             if mark.kind != "code":
                 words = _between(text, first, last, within, around | {mark.kind})
             edges = ((text[first - 1 : first], text[first]), (text[last : last + 1], text[last - 1]))
-            made += escaped(text[place:first]) + _wrapped(words, mark, edges)
+            markdown += escaped(text[place:first]) + _wrapped(words, mark, edges)
             place = last
-    return made + escaped(text[place:end])
+    return markdown + escaped(text[place:end])
 
 
 def _wrapped(words: str, mark: Mark, edges: Sequence[tuple[str, str]]) -> str:

@@ -11,13 +11,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from html import unescape
-from itertools import accumulate, count, groupby
+from itertools import accumulate, chain, count, groupby
 from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 
 from limner.records import Block, PictureRef, Step
-from limner.text.blocks import Document, Find, cut, letters, pictures_of, strip
+from limner.text.blocks import Document, Find, divided, letters, pictures_of
 from limner.text.lines import blocks_of_lines
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def place_steps(document: Document, stated: Document) -> float:
     """Find the declared steps of a page among its visible blocks.
 
     Args:
-        document: the visible page; if it shows all steps in order, it receives them, with the pictures and
-            supplies that only the declaration has, and the credits.
+        document: the visible page; if it shows all steps in order, it receives them, with the pictures
+            that only the declaration has, and the credits.
         stated: what the page declares.
     Returns:
         Share of the steps that the page shows in any order.
@@ -78,14 +78,11 @@ def place_steps(document: Document, stated: Document) -> float:
         runs += [run] if run else []
     if len(runs) < len(titles):
         whole = set(words)
-        are_shown = [text in whole or (len(text) > _LONG and text in written) for text in wanted]
-        return sum(are_shown) / len(are_shown)
+        return sum(text in (written if len(text) > _LONG else whole) for text in wanted) / len(wanted)
     steps: Sequence[Step] = stated.declared
     if len(steps) == 1:  # all steps in one string
         runs = [(place, place + 1) for place in range(*runs[0]) if words[place]]
         steps = steps if len(runs) == 1 else [Step(text=blocks[place].text) for place, _ in runs]
-    supplies = [block for block in stated.blocks if block.role == "supplies"]
-    has_supplies = any(letters(block.text) in written for block in supplies if block.kind == "item")
     made: list[Block] = []
     placed: list[Step] = []
     done, above = 0, ""  # blocks of the page that are in the document; the last heading among them
@@ -96,9 +93,6 @@ def place_steps(document: Document, stated: Document) -> float:
         while last < limit and _follows(blocks[last], blocks[start]):
             last += 1
         above = next((block.text for block in reversed(blocks[done:first]) if block.kind == "heading"), above)
-        if not placed and not has_supplies:
-            done = first - (first > 0 and blocks[first - 1].kind == "heading")
-            made = [*blocks[:done], *supplies]
         begin = len(made) + first - done
         made += blocks[done:last]
         if not pictures_of(blocks[first:last]):
@@ -113,7 +107,7 @@ def place_steps(document: Document, stated: Document) -> float:
 
 
 def _at_steps(block: Block, wanted: Sequence[str]) -> list[Block]:
-    """A paragraph that holds several of the declared steps, divided there; typed numbers make items."""
+    """A paragraph that holds several of the declared steps, divided there, before their typed numbers."""
     if block.kind != "paragraph":
         return [block]
     written, places = letters(block.text), [n for n, sign in enumerate(block.text) for _ in letters(sign)]
@@ -121,18 +115,10 @@ def _at_steps(block: Block, wanted: Sequence[str]) -> list[Block]:
     end = 0
     for text in wanted:
         if text and (place := written.find(text, end)) >= 0:
-            starts.append(places[place])
+            number = _NUMBER_BEFORE.search(block.text, 0, places[place])
+            starts.append(number.start() if number else places[place])
             end = place + len(text)
-    if len(starts) < 2:
-        return [block]
-    numbers = [_NUMBER_BEFORE.search(block.text, 0, start) for start in starts]
-    ends = [found.start() if found else start for found, start in zip(numbers, starts, strict=True)]
-    made = [strip(cut(block, 0, ends[0]))]
-    for start, after, number in zip(starts, [*ends[1:], len(block.text)], numbers, strict=True):
-        item = {"kind": "item", "number": int(number[1]), "depth": 1} if number else {}
-        made.append(strip(cut(block, start, after)).model_copy(update={"pictures": (), **item}))
-    made[-1] = made[-1].model_copy(update={"pictures": block.pictures})
-    return [piece for piece in made if piece.text]
+    return divided(block, starts) if len(starts) > 1 else [block]
 
 
 def _run(step: Step, written: str, starts: Sequence[int], begin: int) -> tuple[int, int] | None:
@@ -149,21 +135,18 @@ def _run(step: Step, written: str, starts: Sequence[int], begin: int) -> tuple[i
     while place >= 0:
         first = bisect_right(starts, place) - 1
         prefix = written[starts[first] : place].removesuffix(title)
-        last = bisect_left(starts, place + len(wanted))
-        is_number = len(prefix) <= _LONGEST_NUMBER and prefix[-1:].isdigit()
-        if (is_number or not prefix) and starts[last] - place <= 2 * len(wanted):
-            return first, last
+        if not prefix or (len(prefix) <= _LONGEST_NUMBER and prefix[-1].isdigit()):
+            return first, bisect_left(starts, place + len(wanted))
         place = written.find(wanted, place + 1)
     return None
 
 
 def _precedes(above: Block, first: Block, title: str, titles: Sequence[str]) -> bool:
     """Whether a block belongs to the step below it: its item, a picture of its box, its own heading."""
-    in_item = first.depth > 0 and first.kind != "item" and above.depth > 0
-    in_box = above.kind == "picture" and above.group == first.group > 0
     if above.kind == "heading" and letters(above.text) == letters(title):
         return titles.count(title) == 1
-    return in_item or in_box
+    in_item = first.depth > 0 and first.kind != "item" and above.depth > 0
+    return in_item or (above.kind == "picture" and above.group == first.group > 0)
 
 
 def _follows(block: Block, first: Block) -> bool:
@@ -204,8 +187,7 @@ def _marked_up(root: Element) -> Iterator[dict[str, Any]]:
         nodes = thing.xpath(".//*[@itemprop='recipeInstructions' or @itemprop='step']")
         texts = [inner for node in nodes for inner in node.xpath(".//*[@itemprop='text']") or [node]]
         markup = (etree.tostring(node, encoding="unicode", with_tail=False) for node in dict.fromkeys(texts))
-        bare = (re.sub(r"(?s)<(h[1-6])\b.*?</\1>", "", text) for text in markup)  # headings between the steps
-        yield {"recipeInstructions": [{"text": line} for text in bare for line in _lines(text)]}
+        yield {"recipeInstructions": [{"text": line} for text in markup for line in _lines(text)]}
 
 
 def _document(thing: dict[str, Any], steps: Sequence[Step]) -> Document:
@@ -245,16 +227,15 @@ def _steps(data: object, find: Find, title: str = "") -> Iterator[Step]:
         yield from (Step(text=text, title=title) for text in texts)
     elif isinstance(data, list):
         for item in data:  # of several strings, each is a step
-            yield from _steps(
-                {"text": item} if isinstance(item, str) and len(data) > 1 else item, find, title
-            )
+            is_step = isinstance(item, str) and len(data) > 1
+            yield from _steps({"text": item} if is_step else item, find, title)
     elif isinstance(data, dict):
         inner = data.get("itemListElement") or data.get("steps") or data.get("item")
         name, text = _words(data.get("name")), "\n".join(_lines(data.get("text") or data.get("description")))
         parts = [part for part in _list(inner) if isinstance(part, dict)]
         if parts and all(part.get("@type") in ("HowToDirection", "HowToTip") for part in parts):
-            said = [_lines(part.get("text")) for part in parts if part["@type"] == "HowToDirection"]
-            text, inner = "\n".join(line for lines in said for line in lines), None
+            directions = [_lines(part.get("text")) for part in parts if part["@type"] == "HowToDirection"]
+            text, inner = "\n".join(chain.from_iterable(directions)), None
         if inner and not text:
             yield from _steps(inner, find, name or title)
         elif text or name:  # sites repeat the text, or its beginning, as the name of a step

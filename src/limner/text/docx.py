@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -30,11 +29,7 @@ _MAX_XML_BYTES = 30_000_000
 _STYLES = """
 p[style-name='Title'] => p.title:fresh
 p[style-name='caption'] => p.caption:fresh
-p[style-name='Figure'] => p.caption:fresh
-p[style-name='Illustration'] => p.caption:fresh
-p[style-name='Drawing'] => p.caption:fresh
 p[style-name='Quote'] => blockquote > p:fresh
-p[style-name='Intense Quote'] => blockquote > p:fresh
 p[style-name='HTML Preformatted'] => pre:separator('\\n')
 p[style-name^='toc '] => nav > p:fresh
 u => u
@@ -44,7 +39,7 @@ _NUMBER = "limner-number-"
 """Prefix of bookmarks that carry the number of a paragraph through mammoth, with its written form."""
 _BESIDE = re.compile(r"word/(?:header|footer|comments)\d*\.xml")
 _IGNORED = re.compile(
-    r"An unrecognised element was ignored: (?:\{[^}]*\}|\w+:)?(oMath|oMathPara|chart|relIds|altChunk)$"
+    r"An unrecognised element was ignored: (?:\{[^}]*\}|\w+:)?(?:oMath|oMathPara|chart|relIds|altChunk)$"
 )
 
 
@@ -100,11 +95,9 @@ def read_docx(data: bytes, where: str) -> Document:
         digest = sha256(inside[target]).hexdigest()
         return PictureRef(target=target, alt=alt, sha256=digest, data=inside[target])
 
-    ignored = Counter(match[1] for message in made.messages if (match := _IGNORED.match(message.message)))
+    ignored = sum(_IGNORED.match(message.message) is not None for message in made.messages)
     if ignored:
-        document.notes.append(
-            f"{counted(ignored.total(), 'equation or chart', 'equations or charts')} left out"
-        )
+        document.notes.append(f"{counted(ignored, 'equation or chart', 'equations or charts')} left out")
     root = parse_tree(f"<div>{made.value}</div>", where)
     _tidy(root)
     document.blocks = blocks_of(root, find, document.left_out)
@@ -178,12 +171,11 @@ def _add_numbers(parts: Mapping[str, Element]) -> None:
             continue
         count = counts.setdefault(kind, {})
         starts = {at: _integer(_value(form.find("{*}start"))) for at, form in levels.items()}
-        for changed in listed.iter("{*}lvlOverride"):
-            start = changed.find("{*}startOverride")
-            if start is not None:
-                starts[_value(changed, "ilvl")] = _integer(_value(start))
-                if number not in begun:
-                    count.pop(_value(changed, "ilvl"), None)
+        for start in listed.iter("{*}startOverride"):
+            restarted = _value(start.getparent(), "ilvl")
+            starts[restarted] = _integer(_value(start))
+            if number not in begun:
+                count.pop(restarted, None)
         begun.add(number)
         count[level] = count.get(level, starts[level] - 1) + 1
         for deeper in [at for at in count if at > level]:
@@ -197,16 +189,12 @@ def _add_numbers(parts: Mapping[str, Element]) -> None:
 
 
 def _listed(line: Element, named: Mapping[str, Element]) -> tuple[str, str]:
-    """List and level of a paragraph, perhaps those of its style or of one on which it is based."""
-    number = level = ""
-    place: Element | None = line
-    style = "{*}pPr/{*}pStyle"
-    for _ in range(10):
-        if place is None or number:
-            break
-        number = _value(place.find("{*}pPr/{*}numPr/{*}numId"))
-        level = level or _value(place.find("{*}pPr/{*}numPr/{*}ilvl"))
-        place, style = named.get(_value(place.find(style))), "{*}basedOn"
+    """List and level of a paragraph, perhaps those of its style."""
+    style = named.get(_value(line.find("{*}pPr/{*}pStyle")), line)
+    path = "{*}pPr/{*}numPr/{*}"
+    number, level = (
+        _value(line.find(path + name)) or _value(style.find(path + name)) for name in ("numId", "ilvl")
+    )
     return number, level or "0"
 
 

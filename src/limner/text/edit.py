@@ -8,12 +8,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, takewhile, zip_longest
-from os.path import commonprefix
+from itertools import dropwhile, pairwise, takewhile, zip_longest
 from unicodedata import east_asian_width
 
 from limner.errors import DataError, counted
-from limner.records import Block, Passage, Step, Story
+from limner.records import Block, Mark, Passage, Step, Story
 from limner.text.blocks import changed, cut, letters, pictures_of, strip, text_of, texts_of
 from limner.text.commonmark import block_markdown, inline, marked
 from limner.text.words import Marker, marker_of
@@ -71,12 +70,14 @@ class _Piece:
         lines: its lines; none if it shares those of the block before it, or stands in front matter.
         tail: lines up to the next block: empty ones, comments.
         below: the next block, for which the tail is right.
+        is_line: whether it directly follows or precedes another line; None for a new block.
     """
 
     block: Block
     lines: list[str] = field(default_factory=list)
     tail: list[str] = field(default_factory=list)
     below: "_Piece | None" = None
+    is_line: bool | None = None
 
 
 @dataclass(eq=False)
@@ -88,6 +89,7 @@ class _Span:
         heading: its own heading, or nothing.
         pieces: its other blocks.
         sources, changed: see `Edited`.
+        series: the list in which its number counts; None for none.
     """
 
     title: str | None = None
@@ -95,6 +97,7 @@ class _Span:
     pieces: list[_Piece] = field(default_factory=list)
     sources: tuple[int, ...] = ()
     changed: bool = False
+    series: int | None = None
 
     @property
     def first(self) -> Block:
@@ -316,16 +319,6 @@ def without_inserted(source: str) -> tuple[str, int]:
     return text if source.endswith(("\r", "\n")) else re.sub(r"(?:\r\n|\r|\n)\Z", "", text), count
 
 
-def as_markdown(story: Story) -> str:
-    r"""A story as CommonMark with tables: its own source, or else its title, credits and blocks.
-
-    Example:
-        >>> as_markdown(limner.read("Tea\n\nIt is hot.\n\nIt is green.")).split("\n\n")
-        ['# Tea', 'It is hot.', 'It is green.\n']
-    """
-    return (story if story.markdown else written(story)).markdown
-
-
 def written(story: Story) -> Story:
     """A story of any format as a Markdown text: its blocks are written, and know their lines."""
     names = ("language", "direction", "author", "illustrator", "license", "source")
@@ -372,6 +365,12 @@ def _typed(words: str, model: Block, depth: int) -> list[_Piece]:
     return [_Piece(block) for block in blocks]
 
 
+def _common(texts: Sequence[str]) -> str:
+    """The longest common beginning of texts."""
+    first, last = min(texts, default=""), max(texts, default="")
+    return first[: next((n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
+
+
 _Open = dict[int, tuple[Block, str, str]]
 """By depth of lists, the last block with what precedes its first line and its other lines."""
 
@@ -406,7 +405,7 @@ class _Edit:
         front: lines before its first block.
         pieces: its blocks before the edit.
         spans: its steps, and what stands between them.
-        numbers: the number that each step stated before the edit.
+        numbers: first number of each list of steps; in one list, a step's number grows with its place.
         loose: lists with empty lines between items: their depth, and whether they have numbers.
     """
 
@@ -416,7 +415,7 @@ class _Edit:
         lines: list[str] = _LINE.findall(self.story.markdown)
         self.newline = lines[0][len(lines[0].rstrip("\r\n")) :] or "\n"
         lines[-1] += "" if lines[-1].endswith(("\r", "\n")) else self.newline
-        self.pieces = [_Piece(block) for block in self.story.blocks]
+        self.pieces = [_Piece(block, is_line=False) for block in self.story.blocks]
         each = iter(self.pieces)
         self.spans: list[_Span] = []
         for step, run in self.story.runs():
@@ -425,7 +424,11 @@ class _Edit:
             words = next((n for n, block in enumerate(run) if block.text), 0)
             headed = words + 1 if title and run[words].kind == "heading" and run[words].text == title else 0
             self.spans.append(_Span(title, pieces[:headed], pieces[headed:], sources))
-        self.numbers = [span.number for span in self.steps]
+        self.numbers = dict[int, int]()
+        for place, span in enumerate(self.steps):
+            if (number := span.number) is not None:
+                span.series = number - place
+                self.numbers.setdefault(span.series, number)
         self.loose = set[tuple[int, bool]]()
         self.front = self._place(lines, {piece for step in touched for piece in self.steps[step].all})
 
@@ -454,6 +457,8 @@ class _Edit:
             last.tail, last.below = lines[end:until], below
             if below and last.tail and _goes_on(last, below):
                 self.loose.add(_list_of(below))
+            if below and not last.tail and _are_lines(last, below):
+                last.is_line = below.is_line = True
             below, until = first, start
         return lines[:until] if places else []
 
@@ -486,7 +491,7 @@ class _Edit:
         heads = [head for head, body in prefixes if head != body and len(head) == len(body)]
         tops = [head for head in heads if len(head) == min(map(len, heads))]
         outside = [re.sub(r"(?:[-+*]|\d+[.)])[ \t]*$", "", head) for head in tops[1:]]  # after their list
-        return commonprefix([*outside, *(body for _, body in prefixes)])
+        return _common([*outside, *(body for _, body in prefixes)])
 
     def markdown(self, piece: _Piece) -> str:
         """Markdown of a piece without the prefixes of its lines."""
@@ -514,25 +519,24 @@ class _Edit:
     def change(self, piece: _Piece, words: str) -> None:
         """Give a piece other words; marks outside the change stay."""
         old, by = piece.block, len(words) - len(piece.block.text)
-        start = len(commonprefix([old.text, words]))
-        end = len(old.text) - len(commonprefix([old.text[start:][::-1], words[start:][::-1]]))
-        marks = []
-        for mark in old.marks:
-            if mark.end <= start:
-                marks.append(mark)
-            elif mark.start >= end or (mark.start <= start and mark.end >= end):
-                at = {"start": mark.start + by * (mark.start >= end), "end": mark.end + by}
-                marks.append(mark.model_copy(update=at))
+        if words == old.text:
+            return
+        start = len(_common([old.text, words]))
+        end = len(old.text) - len(_common([old.text[start:][::-1], words[start:][::-1]]))
+        marks = [
+            _moved(mark, by * (mark.start >= end), by * (mark.end > start))
+            for mark in old.marks
+            if mark.end <= start or mark.start >= end or mark.start <= start <= end <= mark.end
+        ]
         cells = {cell.text: cell for row in old.rows for cell in row}
         lines = [line.split(" | ") for line in words.split("\n")] if old.rows else []
         rows = tuple(tuple(cells.get(cell, Passage(text=cell)) for cell in line) for line in lines)
         content, prefixes = self.markdown(piece), self.prefixes(piece)
         piece.block = changed(old, text=words, marks=tuple(marks), rows=rows)
-        plain = words if old.kind == "code" else marked(Passage(text=words))
-        is_plain = old.text in content and not rows
-        self.set(
-            piece, content.replace(old.text, plain) if is_plain else block_markdown(piece.block), *prefixes
-        )
+        text = block_markdown(piece.block)
+        if content.count(old.text) == 1 and not rows:
+            text = content.replace(old.text, words if old.kind == "code" else marked(Passage(text=words)))
+        self.set(piece, text, *prefixes)
 
     def reword(self, span: _Span, words: str) -> None:
         """Change the words of a step; blocks at its beginning and end with the same words stay."""
@@ -551,34 +555,25 @@ class _Edit:
         if len(middle) == 1 and middle[0].block.kind in _VERBATIM:
             self.change(middle[0], fresh)
             return
-        worded = [piece for piece, text in zip(middle, texts[first:last], strict=True) if text]
-        # Code and tables that stay are one word while the others are divided.
-        verbatim = [piece for piece in worded if piece.block.kind in _VERBATIM and piece.block.text in fresh]
-        for place, piece in enumerate(verbatim):
-            fresh = fresh.replace(piece.block.text, f"\0{place}\0", 1)
         top = next((block for block in blocks if block.text), Block())
-        model = changed(top, kind="paragraph", number=None) if start else top
-        news = _typed(fresh, model, blocks[0].depth + 1) if fresh else []
-        news = [verbatim[int(new.block.text[1:-1])] if new.block.text[:1] == "\0" else new for new in news]
-        olds = [piece for piece in worded if piece not in verbatim]
-        for old, new in zip(olds, [piece for piece in news if piece not in verbatim], strict=False):
-            if old.block.kind == new.block.kind or {old.block.kind, new.block.kind} == {
-                "heading",
-                "paragraph",
-            }:
-                self.change(old, new.block.text)
-                news[news.index(new)] = old
-        for before, piece in pairwise(middle):
-            if piece not in worded:  # such as pictures
-                news.insert(news.index(before) + 1 if before in news else len(news), piece)
-        for place, piece in enumerate(news):
-            if piece not in middle:
-                self.write([piece], [*pieces[:first], *news[:place]] or pieces[:1])
-        for piece in middle:
-            if piece not in news:
-                self.leave([piece])
-                piece.lines = []
-        span.pieces = [*pieces[:first], *news, *pieces[last:]]
+        model = top if top.kind == "item" and not start else changed(top, kind="paragraph", number=None)
+        news = iter(_typed(fresh, model, blocks[0].depth + 1) if fresh else [])
+        reworded = pieces[:first]
+        for piece, text in zip(middle, texts[first:last], strict=True):
+            old, new = piece.block, next(news, None) if text else piece
+            is_same = new is not None and new.block.text.split() == old.text.split()
+            if is_same or (new and new.block.kind == ("paragraph" if old.kind == "heading" else old.kind)):
+                reworded.append(piece)
+                self.change(piece, old.text if is_same or not new else new.block.text)
+                continue
+            self.leave(piece)
+            if new:
+                self.write([new], reworded or pieces[:1])
+                reworded.append(new)
+            piece.lines = []
+        rest = [*news]
+        self.write(rest, reworded or pieces[:1])
+        span.pieces = [*reworded, *rest, *pieces[last:]]
 
     def divide(self, span: _Span, at: int) -> int:
         """Part the pieces of a step at a position in its text; index of the first one after it."""
@@ -592,7 +587,9 @@ class _Edit:
                 block, (head, body) = strip(piece.block), self.prefixes(piece)
                 indent = (len(words) - len(block.text)) // max(1, words.count("\n"))
                 inner = max(1, at - start - indent * words[: at - start].count("\n"))
-                half = _Piece(strip(changed(cut(block, inner), pictures=())), [], piece.tail, piece.below)
+                half = _Piece(
+                    strip(changed(cut(block, inner), pictures=())), [], piece.tail, piece.below, piece.is_line
+                )
                 piece.block, piece.tail, piece.below = strip(cut(block, 0, inner)), [], None
                 for part in (piece, half):
                     self.set(part, block_markdown(part.block), head, body)
@@ -620,40 +617,41 @@ class _Edit:
             return False
         space = "" if east_asian_width(a.text[-1]) in "WF" else " "  # scripts without spaces
         by = len(a.text) + len(space)
-        moved = [{"start": mark.start + by, "end": mark.end + by} for mark in b.marks]
-        marks = *a.marks, *(mark.model_copy(update=at) for mark, at in zip(b.marks, moved, strict=True))
-        text = self.markdown(pieces[0]) + space + self.markdown(other)
-        self.set(pieces[0], text, *self.prefixes(pieces[0]))
-        words = a.text + space + b.text
-        pieces[0].block = changed(a, text=words, marks=marks, pictures=a.pictures + b.pictures)
+        marks = *a.marks, *(_moved(mark, by, by) for mark in b.marks)
+        text, pictures = a.text + space + b.text, a.pictures + b.pictures
+        self.set(
+            pieces[0], self.markdown(pieces[0]) + space + self.markdown(other), *self.prefixes(pieces[0])
+        )
+        pieces[0].block = changed(a, text=text, marks=marks, pictures=pictures)
         return True
 
-    def leave(self, pieces: Sequence[_Piece]) -> None:
-        """Leave comments and definitions below pieces that go with the block above these."""
+    def leave(self, piece: _Piece) -> None:
+        """Leave comments and definitions below a piece that goes with the block above it."""
+        kept = [*dropwhile(_BLANK.fullmatch, piece.tail)]
         others = self.all
-        above = [piece for piece in others[: others.index(pieces[0])] if piece.lines]
-        for piece in pieces:
-            if not all(map(_BLANK.fullmatch, piece.tail)):
-                (above[-1].tail if above else self.front).extend(piece.tail)
-                piece.tail, piece.below = [], None
+        above = [other.tail for other in others[: others.index(piece)] if other.lines]
+        [self.front, *above][-1].extend(kept)
+        piece.tail, piece.below = ([], None) if kept else (piece.tail, piece.below)
 
     def take(self, span: _Span) -> None:
         """Take a step out of the text, with the break of its page."""
         place = self.spans.index(span)
         near = [other for other in self.spans[max(0, place - 1) : place + 2] if other is not span]
         for gone in (span, *(near[-1:] if all(other.divides for other in near) else ())):
-            self.leave(gone.all)
+            for piece in reversed(gone.all):
+                self.leave(piece)
             self.spans.remove(gone)
 
     def put(self, span: _Span, neighbor: _Span, *, after: bool) -> None:
-        """Put a step next to another: a page beside pages, with a heading beside one such as "Step 2: Dig"."""
+        """Put a step next to another: a page beside pages, with a heading if that has "Step 2: Dig"."""
         place = self.spans.index(neighbor) + after
-        near = self.spans[max(0, place - 1 - after) : place + 1]
+        is_page = any(other.divides for other in self.spans[max(0, place - 1 - after) : place + 1])
         self.spans.insert(place, span)
-        if any(other.divides for other in near):
+        if is_page:
             line = _Span(pieces=[_Piece(Block(kind="break"))])
             self.write(line.pieces, ())
             self.spans.insert(place + (not after), line)
+        span.series = neighbor.series
         title = neighbor.title or ""
         marker = _title_marker(title) if neighbor.heading else None
         if marker and marker.worded and not (span.heading or span.sources):
@@ -676,7 +674,7 @@ class _Edit:
             if title:
                 self.change(heading, title)
             else:
-                self.leave([heading])
+                self.leave(heading)
                 pieces.remove(heading)
         elif title:
             level = min((step.heading[-1].block.level for step in self.steps if step.heading), default=2)
@@ -723,33 +721,30 @@ class _Edit:
         pieces = [piece for piece in self.all if piece.lines]
         for piece, below in zip_longest(pieces, pieces[1:]):
             if piece.below is not below:
-                blank = commonprefix([self.prefixes(each)[1] for each in (piece, below) if each]).rstrip()
+                blank = _common([self.prefixes(each)[1] for each in (piece, below) if each]).rstrip()
                 others = [n for n, line in enumerate(piece.tail) if not _BLANK.fullmatch(line)]
                 kept = piece.tail[others[0] : others[-1] + 1] if others else []
-                tight = below and not kept and _goes_on(piece, below) and _list_of(below) not in self.loose
+                tight = below and not kept and self._is_tight(piece, below)
                 gap = below is not None and not tight
                 piece.tail = [*[blank + self.newline] * bool(kept), *kept, *[blank + self.newline] * gap]
 
+    def _is_tight(self, piece: _Piece, below: _Piece) -> bool:
+        """Whether blocks follow each other without an empty line: items, or lines of a paragraph."""
+        if _are_lines(piece, below):
+            return {piece.is_line, below.is_line} in ({True}, {True, None})
+        return _goes_on(piece, below) and _list_of(below) not in self.loose
+
     def _count(self) -> None:
-        """Count the numbers of steps on, where they were consecutive before."""
-        # In one list, the number and the place of a step grow together.
-        lists = [None if n is None else n - place for place, n in enumerate(self.numbers)]
-        counts = dict(reversed([*zip(lists, self.numbers, strict=True)]))  # list → its next number
-        known = [lists[span.sources[0]] if span.sources else None for span in self.steps]
-        before = None
-        for place, (span, name) in enumerate(zip(self.steps, known, strict=True)):
-            after = next((other for other in known[place + 1 :] if other is not None), None)
-            if before is not None and (name is None or before == after):
-                name = before
-            name = after if name is None else name
-            number = counts.get(name)
-            if span.number is not None and number is not None:
-                before, counts[name] = name, number + 1
-                if span.number != number:
-                    self._renumber(span, number)
+        """Count the numbers of steps on, list by list."""
+        numbers = self.numbers.copy()
+        for span in self.steps:
+            if span.number is not None and span.series is not None:
+                if span.number != numbers[span.series]:
+                    self._renumber(span, numbers[span.series])
+                numbers[span.series] += 1
 
     def _renumber(self, span: _Span, number: int) -> None:
-        """Give a step another number; if that of an item is longer, what belongs to it is indented further."""
+        """Give a step another number; below a longer one of an item, its other lines are indented further."""
         if span.heading and _title_marker(span.title):
             self.retitle(span, re.sub(r"\d+", str(number), span.title or "", count=1))
             return
@@ -766,15 +761,23 @@ class _Edit:
         item.lines = first + item.lines[1:]
 
 
+def _moved(mark: Mark, start: int, end: int) -> Mark:
+    return mark.model_copy(update={"start": mark.start + start, "end": mark.end + end})
+
+
 def _list_of(piece: _Piece) -> tuple[int, bool]:
     return piece.block.depth, piece.block.number is None
+
+
+def _are_lines(piece: _Piece, below: _Piece) -> bool:
+    return below.block.kind == "paragraph" and piece.block.kind in ("heading", "paragraph")
 
 
 def _goes_on(piece: _Piece, below: _Piece) -> bool:
     """Whether a piece is followed by an item of the list in which it stands, or of an inner one."""
     a, b = piece.block, below.block
     is_other = a.kind == "item" and a.depth == b.depth and _list_of(piece) != _list_of(below)
-    return b.kind == "item" and a.depth > 0 and not is_other
+    return a.kind in _WORDED and b.kind == "item" and a.depth > 0 and not is_other
 
 
 def _title_marker(title: str | None) -> Marker | None:

@@ -148,7 +148,7 @@ def bullets_in(lines: list[str], markers: dict[int, Marker]) -> set[int]:
 
 
 def _marked(words: str, marker: Marker) -> Block:
-    """A line that begins with a marker: that of a page, or a word alone, stays a line; others make an item."""
+    """A line that begins with a marker: an item, unless it is that of a page or a word alone."""
     if marker.page or not marker.rest:
         return Block(text=words)
     return Block(kind="item", text=marker.rest, number=marker.number, depth=1)

@@ -24,7 +24,6 @@ from limner.errors import DataError, counted
 from limner.records import Block
 from limner.text.blocks import CREDITS, Document, Find, LeftOut
 from limner.text.edit import without_inserted
-from limner.text.lines import blocks_of_lines
 from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
 from limner.text.words import role_of
 
@@ -115,11 +114,10 @@ def _take(fields: dict[object, object], document: Document) -> None:
             sections[role].append(
                 Block(kind="heading", text=str(key).replace("_", " ").capitalize(), level=2)
             )
-            for number, line in enumerate(lines, 1):
-                inner = blocks_of_lines(line) if "\n" in line.strip() else [Block(text=line)]
-                item = {"kind": "item", "depth": 1, "number": number if role == "method" else None}
-                plain = len(inner) > 1 or inner[0].kind != "paragraph"
-                sections[role] += inner if plain else [inner[0].model_copy(update=item)]
+            for number, line in enumerate("\n".join(lines).split("\n"), 1):
+                text = line.strip().removeprefix("- ").strip()
+                count = number if role == "method" else None
+                sections[role] += [Block(kind="item", text=text, depth=1, number=count)] if text else []
         else:
             document.left_out.append(LeftOut("page furniture", ", ".join(lines)))
     document.blocks += sections["supplies"] + sections["method"]
@@ -173,11 +171,8 @@ _DIALECTS: tuple[tuple[str, str | Callable[[re.Match[str]], str] | None], ...] =
     # Hugo and Jekyll: figures, boxes, everything else
     (r"\{\{[<%]\s*(?:figure|img|image)\b[^{}]*\bsrc=[^{}]*\}\}", _figure),
     (r"\{%\s*include\s[^{}]*\b(?:src|url|image_path|image)=[^{}]*%\}", _figure),
-    (
-        rf"(?ms)^[ \t]*\{{\{{[<%]\s*({_BOXES})\b[^{{}}]*\}}\}}[ \t]*$((?:(?!\{{\{{[<%]).)*)"
-        r"^[ \t]*\{\{[<%]\s*/\s*\1\b[^{}]*\}\}[ \t]*$",
-        r"::: \1\2:::",
-    ),
+    (rf"(?m)^[ \t]*\{{\{{[<%]\s*({_BOXES})\b[^{{}}]*\}}\}}[ \t]*$", r"::: \1"),
+    (rf"(?m)^[ \t]*\{{\{{[<%]\s*/\s*(?:{_BOXES})\b[^{{}}]*\}}\}}[ \t]*$", ":::"),
     (r"(?s)\{%-?\s*comment\b[^%]*%\}(?:(?!\{%).)*\{%-?\s*endcomment\b[^%]*%\}", _FURNITURE),
     (r"\{\{[<%][^{}]*[>%]\}\}|\{%[^{}]*%\}|\{\{[^{}\n]*\}\}", _FURNITURE),
     # kramdown and pandoc: attributes
@@ -231,8 +226,8 @@ def _html(body: str, where: str) -> str:
         raise DataError(
             f"{where}: has more lines, emphasis or brackets than a readable text; read it as plain text"
         )
-    made, env = _parser(), dict[str, object]()
-    tokens = made.parse(body, env)
+    parser, env = _parser(), dict[str, object]()
+    tokens = parser.parse(body, env)
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         raise DataError(f"{where}: nested deeper than {_MAX_NESTING // 2} lists or quotes; flatten it")
     urls = sum(
@@ -243,22 +238,22 @@ def _html(body: str, where: str) -> str:
     )
     if urls > len(body) + 2_000_000:  # a link that is defined once is repeated where it is used
         raise DataError(f"{where}: repeats the addresses of its links too often; read it as plain text")
-    html: str = made.renderer.render(tokens, made.options, env)
+    html: str = parser.renderer.render(tokens, parser.options, env)
     return html
 
 
 @cache
 def _parser() -> MarkdownIt:
-    made = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable(["table", "strikethrough"])
     # No link is followed, and a picture's address must stay exactly as written.
-    made.validateLink = lambda url: True  # type: ignore[method-assign]
-    made.normalizeLink = lambda url: url  # type: ignore[method-assign]
-    made.use(footnote_plugin, inline=False, move_to_end=False)
-    made.use(container_plugin, "box", validate=lambda info, _: bool(info.strip(": \t")))
-    made.use(admon_plugin)
-    made.core.ruler.after("block", "dialects", _prepare)
-    made.core.ruler.push("footnotes", _mark_footnotes)
-    return made
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    parser.normalizeLink = lambda url: url  # type: ignore[method-assign]
+    parser.use(footnote_plugin, inline=False, move_to_end=False)
+    parser.use(container_plugin, "box", validate=lambda info, _: bool(info.strip(": \t")))
+    parser.use(admon_plugin)
+    parser.core.ruler.after("block", "dialects", _prepare)
+    parser.core.ruler.push("footnotes", _mark_footnotes)
+    return parser
 
 
 def _mark_footnotes(state: StateCore) -> None:
@@ -270,7 +265,7 @@ def _mark_footnotes(state: StateCore) -> None:
 
 def _prepare(state: StateCore) -> None:
     """Give elements their lines, mark asides, and divide paragraphs at lines that are more than lines."""
-    made: list[Token] = []
+    tokens: list[Token] = []
     lines, skip = state.src.split("\n"), 0
     for token, inline in pairwise([*state.tokens, Token("", "", 0)]):
         skip -= 1
@@ -279,10 +274,10 @@ def _prepare(state: StateCore) -> None:
         if token.map is not None and token.nesting >= 0:
             token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
         if token.type == "paragraph_open":  # shown in lists without empty lines, too
-            made += _paragraphs(token, inline, made[-1] if made else token)
+            tokens += _paragraphs(token, inline, tokens[-1] if tokens else token)
             skip = 2
             continue
-        made.append(token)
+        tokens.append(token)
         if token.type == "html_block":
             token.content = f'<meta {LINES}="{token.attrGet(LINES)}">' + _ASIDE.sub(_aside, token.content)
         elif token.type.startswith("footnote_reference"):
@@ -292,14 +287,12 @@ def _prepare(state: StateCore) -> None:
             token.attrSet(ASIDE, "")
         elif token.type == "container_box_open" and token.map:
             box = _BOX.match(token.info)
-            rest = box[2] if box else re.sub(r"^[ \t]*\{?[.\w-]*\}?", "", token.info)
-            stated = re.search(r"\btitle=\"([^\"]*)\"", rest)
-            title = stated[1] if stated else "" if "=" in rest else rest.strip(" \t[]{}\"'")
             if box and any(":::" in line for line in lines[token.map[1] : token.map[1] + 1]):
                 token.attrSet(ASIDE, "")
-                title = title or box[1].capitalize()
-            made += _paragraph(f"**{title}**" if box else title, token.map[0], 1) if title else []
-    state.tokens = made
+                stated = re.search(r"\btitle=\"([^\"]*)\"|\A([^=]*)\Z", box[2])
+                title = (stated[1] or stated[2] or "").strip(" \t[]{}\"'") if stated else ""
+                tokens += _paragraph(f"**{title or box[1].capitalize()}**", token.map[0], 1)
+    state.tokens = tokens
 
 
 def _aside(match: re.Match[str]) -> str:
@@ -323,7 +316,7 @@ def _paragraphs(token: Token, inline: Token, around: Token) -> Iterator[Token]:
         label = re.sub(r"([^\w\s])", r"\\\1", around.meta["label"])
         content = f"\\[{label}\\] {content}"
     start, lines = token.map[0] if token.map else 0, content.split("\n")
-    bare = [re.sub(r"(?:\\| {2,})$", "", line).strip() for line in lines]
+    bare = [line.removesuffix("\\").strip() for line in lines]
     heads, pictured = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
     is_headed = any(heads) and not all(heads) and ASIDE not in around.attrs
     cuts, width = [0], max(map(len, bare))

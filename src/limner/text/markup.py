@@ -7,11 +7,10 @@ step, is decided for all formats alike in `limner.text.structure` and `limner.te
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, count
+from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,10 +18,9 @@ from lxml import etree, html
 
 from limner.errors import DataError
 from limner.records import Block, Mark, Passage, PictureRef
-from limner.text.blocks import Document, Find, LeftOut, cut, is_marked, letters, pictures_of, strip
+from limner.text.blocks import Document, Find, LeftOut, changed, is_marked, letters, pictures_of, strip
 from limner.text.declared import declared_document, place_steps
-from limner.text.lines import bullets_in
-from limner.text.words import is_furniture, markers_in, role_of
+from limner.text.words import is_furniture, role_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element as Element
@@ -38,11 +36,9 @@ _PLAIN, _BOXES = ("p", "div", "center"), ("div", "article", "section")
 _NAMES = """address article aside blockquote body dd details dialog dir dl dt fieldset figcaption figure
 footer form header hgroup hr html li main menu nav ol pre search section summary ul"""
 _BLOCKS = frozenset(re.findall(r"\w+", _NAMES)).union(_HEADINGS, _TABLE, _PLAIN)
-_SILENT = ("title", "link", "meta", "base", "param", "col", "colgroup")
-_WORDLESS = (*_SILENT, "head", "script", "style", "template")
+_WORDLESS = ("head", "script", "style", "template")
 _UNREADABLE = ("audio", "button", "canvas", "iframe", "input", "object", "select", "svg", "textarea", "video")
 _FURNITURE = ("nav", "footer", "aside", "form", "dialog", "menu")
-_FURNITURE_ROLES = ("navigation", "banner", "contentinfo", "complementary", "search", "dialog")
 _FURNITURE_NAME = re.compile(
     r"(?i)(?:(?:wprm|wprm-recipe|tasty-recipes?|mv-create|entry|post|recipe|blog|site)[-_])?"
     r"(?:comments?|commentlist|respond|disqus|sidebar|widget|share|sharing|sharedaddy|social|related"
@@ -63,7 +59,7 @@ _FIGURE = re.compile(
     r"(?i)(?:(?:abb(?:ildung)?|afbeelding|bild|fig(?:ur[ae]?)?|foto|ilustraci[oó]n|obrázek|photo|rysunek|şekil"
     r"|рис(?:унок)?)\b\.?|[图圖図]|그림)\s?\d+\s?(?:[-–—.:：]|$)"
 )
-_LONGEST_CAPTION, _MOST_IN_BOX = 300, 6
+_LONGEST_CAPTION, _MOST_IN_BOX, _MOST_PIECES = 300, 6, 1_000
 _TITLE_NAME = re.compile(r"(?i)(?:mso|(?:post|entry|article|page)[-_])?title")
 # A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+""")
@@ -132,7 +128,8 @@ def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]
     walk = _Walk(root, find, left_out, css, _sizes(root))
     walk.element(root)
     walk.flush()
-    return walk.blocks
+    pairs = pairwise([*walk.blocks, Block()])
+    return [block for block, below in pairs if block.kind != "item" or block.text or below.kind == "code"]
 
 
 def read_html(text: str, where: str, find: Find, *, declared: bool = True) -> Document:
@@ -151,16 +148,12 @@ def read_html(text: str, where: str, find: Find, *, declared: bool = True) -> Do
     notes: list[str] = []
     stated = declared_document(root, find, notes) if declared else None
     body = next(root.iterchildren("body"), root)
-    share = 1.0
-    for main in dict.fromkeys((_main(body, text), body)):
-        document = Document()
-        document.blocks = blocks_of(main, find, document.left_out)
-        share = 1.0 if stated is None else place_steps(document, stated)
-        if share == 1:
-            break
-    for node in (main, *main.iterancestors()):
-        siblings = [*node.itersiblings(preceding=True), *node.itersiblings()]
-        document.left_out += [_left_out(other) for other in siblings if other.tag not in _WORDLESS]
+    main, document = _main(body, text), Document()
+    document.blocks = blocks_of(main, find, document.left_out)
+    share = 1.0 if stated is None else place_steps(document, stated)
+    for path in ("preceding-sibling::*", "following-sibling::*"):
+        beside = main.xpath(f"ancestor-or-self::*/{path}")
+        document.left_out += [_left_out(node) for node in beside if node.tag not in _WORDLESS]
     if stated is not None and not document.declared:
         what = "only what it declares is read" if share < 0.5 else "its visible text is read"
         notes.append(f"the page shows its steps in other words than it declares: {what}")
@@ -183,8 +176,7 @@ def _main(body: Element, text: str) -> Element:
 
     # It only helps to locate the element, because it alters the text.
     words = letters(trafilatura.extract(text, include_comments=False, favor_recall=True) or "")
-    pieces = [(letters(node.text or ""), node) for node in body.iter()]
-    pieces += [(letters(node.tail or ""), node.getparent()) for node in body.iterdescendants()]
+    pieces = [(letters(text or ""), node) for node in body.iter() for text in _texts(node)]
     weights: Counter[Element] = Counter()
     for piece, parent in sorted(pieces, key=lambda pair: -len(pair[0]))[:500]:
         if len(piece) > 20 and piece in words:
@@ -198,24 +190,21 @@ def _main(body: Element, text: str) -> Element:
 
 def _describe(document: Document, root: Element, main: Element) -> None:
     """Add the page's title, credits, language and direction."""
-    meta: dict[str, str] = {}
-    for node in root.iter("meta"):
-        name = (node.get("name") or node.get("property") or "").lower()
-        meta.setdefault(name, _plain(node.get("content") or ""))
+    titles = root.xpath("//meta[@property='og:title']/@content")[:1]
+    authors = root.xpath("//meta[@name='author']/@content")[:1]
     first = document.blocks[0] if document.blocks else Block()
-    stands = is_marked(first.text, first.marks, "strong")  # structure knows whether it is the title
-    if not document.title and sum(block.level == 1 for block in document.blocks) != 1 and not stands:
+    has_bold_title = is_marked(first.text, first.marks, "strong")  # structure knows whether it is the title
+    has_heading = sum(block.level == 1 for block in document.blocks) == 1
+    if not (document.title or has_heading or has_bold_title):
         headings = [_words(node) for node in root.iter("h1")]
-        document.title = headings[0] if len(headings) == 1 else meta.get("og:title", "") or _head_title(root)
-    authors = [meta.get("author", ""), *map(_words, root.xpath("//a[@rel='author']"))]
-    document.author = document.author or next(filter(None, authors), "")
+        document.title = headings[0] if len(headings) == 1 else _plain("".join(titles)) or _head_title(root)
+    document.author = document.author or _plain("".join(authors))
     licenses = root.xpath("//link[@rel='license']/@href | //a[@rel='license']/@href")
-    document.license = document.license or next(iter(licenses), "")
-    for node in (main, *root.iterchildren("body"), root):
-        document.language = document.language or (node.get("lang") or "").strip()
-        stated = (node.get("dir") or "").strip().lower()
-        if document.direction is None and stated in {"ltr", "rtl"}:
-            document.direction = "rtl" if stated == "rtl" else "ltr"
+    document.license = document.license or "".join(licenses[:1])
+    languages = main.xpath("ancestor-or-self::*/@lang")
+    document.language = document.language or "".join(languages[-1:]).strip()
+    directions = [stated.strip().lower() for stated in main.xpath("ancestor-or-self::*/@dir")]
+    document.direction = "rtl" if "rtl" in directions[-1:] else "ltr" if "ltr" in directions[-1:] else None
 
 
 def _head_title(root: Element) -> str:
@@ -227,6 +216,11 @@ def _head_title(root: Element) -> str:
 
 def _plain(text: str) -> str:
     return " ".join(text.split())
+
+
+def _texts(node: Element) -> list[str]:
+    """The text that is directly in an element, in pieces."""
+    return [node.text or "", *(child.tail or "" for child in node)]
 
 
 def _words(node: Element) -> str:
@@ -241,7 +235,7 @@ def _is_named_furniture(node: Element) -> bool:
     """Whether the name of an element says that it is furniture of the page."""
     if node.tag in ("html", "body", "main", "article"):
         return False
-    if node.tag in _FURNITURE or node.get("role") in _FURNITURE_ROLES:
+    if node.tag in _FURNITURE or node.get("role") in ("navigation", "banner"):
         return node.get(ASIDE) is None
     if node.tag == "header":
         return next(node.iterancestors("article", "main", "section"), None) is None
@@ -263,7 +257,7 @@ def _sizes(root: Element) -> dict[Element, tuple[int, int]]:
     """Number of letters and of pictures inside each element."""
     sizes: dict[Element, tuple[int, int]] = {}
     for _, node in etree.iterwalk(root, events=("end",)):
-        words = letters("".join([node.text or "", *(child.tail or "" for child in node)]))
+        words = letters("".join(_texts(node)))
         inner = [sizes[child] for child in node]
         pictures = (node.tag in _PICTURES) + sum(size[1] for size in inner)
         sizes[node] = len(words) + sum(size[0] for size in inner), pictures
@@ -303,7 +297,6 @@ class _Walk:
     lower: bool = False  # whether headings stand below a title that is none of them
     counts: list[int | None] = field(default_factory=list)  # last number in each list around
     item: int | None = None  # index of an item that has no words yet
-    item_size: int = 0  # its number of letters
     groups: dict[Element, int] = field(default_factory=dict)
     numbers: count[int] = field(default_factory=lambda: count(1))
     # the text since the last block
@@ -312,21 +305,19 @@ class _Walk:
     gap: bool = False  # whether white space follows
     open: list[tuple[_Kind, str, int]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
-    pictures: list[tuple[int, str, PictureRef]] = field(default_factory=list)
+    pictures: list[tuple[int, PictureRef]] = field(default_factory=list)
 
     def element(self, node: Element) -> None:
         tag = node.tag
         if lines := _lines(node):
-            pending = tag == "meta" and (self.words or self.pictures) and self.at.lines
-            self.at = replace(self.at, lines=((pending or lines)[0], lines[1]))
-        if tag in _SILENT:
+            self.at = replace(self.at, lines=lines)
+        is_caption = tag == "figcaption" or any(map(_CAPTION_NAME.fullmatch, _names(node)))
+        is_caption = is_caption and not self.sizes[node][1]
+        if tag == "title":
             return
-        is_caption = self.is_caption(node)
         if self.is_left_out(node):
             self.left_out.append(_left_out(node))
-        elif tag in _PICTURES:
-            self.picture(node)
-        elif tag == "noscript":  # repeats pictures that are loaded late
+        elif tag in (*_PICTURES, "noscript"):  # which repeats pictures that are loaded late
             for picture in node.iter(*_PICTURES):
                 self.picture(picture)
         elif tag == "br":
@@ -356,8 +347,6 @@ class _Walk:
             for weight in re.findall(r"font-weight:\s*(\w+)", style)[-1:]:
                 kinds ^= {"strong"} if (weight in _BOLD) != ("strong" in kinds) else set()
             kinds |= {"emphasis"} if re.search(r"font-style:\s*italic", style) else set()
-        elif node.tag in _HEADINGS and not self.at.level:  # a label inside an item
-            kinds.add("strong")
         target = _link(node) if node.tag == "a" else ""
         before, around = len(self.open), {kind for kind, *_ in self.open} - {"link"}
         self.open += [
@@ -385,17 +374,16 @@ class _Walk:
             self.content(node)
             self.flush()
             self.counts.pop()
-        elif tag == "li" and not _is_of_gallery(node):
+        elif tag == "li":
             last = self.counts[-1] if self.counts else None
             number = None if last is None else _integer(node.get("value"), last + 1)
             self.counts[-1:] = [number]
             self.at = replace(self.at, depth=max(1, len(self.counts)))
-            self.end_item()
-            self.item, self.item_size = len(self.blocks), self.sizes[node][0]
-            self.blocks.append(self.placed(Block(kind="item", number=number)))
+            self.add(Block(kind="item", number=number))
+            self.item = len(self.blocks) - 1
             self.content(node)
             self.flush()
-            self.end_item()
+            self.item = None
         elif tag == "pre":
             self.code(node)
         elif tag == "hr":
@@ -406,12 +394,6 @@ class _Walk:
             for caption in node.iterchildren("figcaption"):
                 node.append(caption)  # below its picture
             self.content(node)
-
-    def end_item(self) -> None:
-        """Forget an item without words."""
-        if self.item is not None:
-            del self.blocks[self.item]
-            self.item = None
 
     def code(self, node: Element) -> None:
         for end in node.iter("br"):
@@ -424,61 +406,46 @@ class _Walk:
         rows = [[cell for cell in row if cell.tag in ("td", "th")] for row in node.xpath("tr | */tr")]
         rows = [row for row in rows if row]
         captions = list(node.iterchildren("caption"))
-        if self.inside([*captions, *chain.from_iterable(rows)]) != self.sizes[node]:  # words outside of cells
+        cells = [*captions, *chain.from_iterable(rows)]
+        if self.is_layout(node, rows) or self.inside(cells) != self.sizes[node]:  # words outside of cells
+            self.layout(rows)
             self.content(node)
             return
         for above in captions:
             self.element(above)
-        if self.is_layout(node, rows):
-            self.layout(rows)
-            return
-        cells = [[self.cell(cell) for cell in row] for row in rows]
+        table = [[self.cell(cell) for cell in row] for row in rows]
         head = next((n for n, row in enumerate(rows) if any(cell.tag == "td" for cell in row)), len(rows))
-        text = "\n".join(" | ".join(cell.text.replace("\n", " ") for cell in row) for row in cells)
-        passages = tuple(tuple(Passage(text=cell.text, marks=cell.marks) for cell in row) for row in cells)
-        pictures = pictures_of(cell for row in cells for cell in row)
+        text = "\n".join(" | ".join(cell.text.replace("\n", " ") for cell in row) for row in table)
+        passages = tuple(tuple(Passage(text=cell.text, marks=cell.marks) for cell in row) for row in table)
+        pictures = pictures_of(chain.from_iterable(table))
         self.add(Block(kind="table", text=text, rows=passages, head=head, pictures=pictures))
 
     def cell(self, node: Element) -> Block:
         """What is in a cell of a table, with a line for each of its paragraphs."""
         walk = replace(self, at=_Place(is_flat=True), words=[], length=0, open=[], marks=[], pictures=[])
         walk.content(node)
-        pictures = tuple(picture for *_, picture in walk.pictures)
-        return strip(walk.taken()).model_copy(update={"pictures": pictures})
+        return changed(strip(walk.taken()), pictures=tuple(picture for _, picture in walk.pictures))
 
     def is_layout(self, table: Element, rows: Sequence[Sequence[Element]]) -> bool:
         """Whether a table only positions what is in it, as old pages and documents do."""
         tags = {node.tag for node in table.iterdescendants()} - {*_TABLE[1:], *_PLAIN}
-        lines = [
-            max(1, len(cell.xpath("p | div"))) + len(cell.xpath(".//br")) for row in rows for cell in row
-        ]
-        sizes = [self.inside(row) for row in rows]
-        pictured = sum((2 - bool(words)) * bool(pictures) for words, pictures in sizes)
-        is_small = len(rows) < 2 or max(map(len, rows)) == 1
-        is_long = max(lines, default=0) > (2 if len(rows) == 2 else 5)
-        return is_small or is_long or pictured > 1 or not _BLOCKS.isdisjoint(tags)
+        pictured = sum(2 - bool(words) for words, pictures in map(self.inside, rows) if pictures)
+        return len(rows) < 2 or max(map(len, rows)) == 1 or pictured > 1 or not _BLOCKS.isdisjoint(tags)
 
     def inside(self, row: Sequence[Element]) -> tuple[int, int]:
         return sum(self.sizes[cell][0] for cell in row), sum(self.sizes[cell][1] for cell in row)
 
     def layout(self, rows: Sequence[Sequence[Element]]) -> None:
-        """Cells of a table in reading order: by rows, or by columns below pictures or two headings."""
-        pairs = list(zip(rows[::2], rows[1::2], strict=False))
-        sizes = [self.inside(upper) for upper, _ in pairs]
-        heads = all(pictures and not words for words, pictures in sizes) or (
-            len(rows) == 2 and not sizes[0][1]
-        )
-        if heads and 2 * len(pairs) == len(rows) and all(len(upper) == len(lower) for upper, lower in pairs):
-            rows = [cells for pair in pairs for cells in zip(*pair, strict=True)]
+        """Group the cells of a table by rows, or by columns where each picture stands above its words."""
+        upper, lower = rows[::2], rows[1::2]
+        above = all(pictures and not words for words, pictures in map(self.inside, upper))
+        if above and list(map(len, upper)) == list(map(len, lower)):
+            pairs = chain.from_iterable(map(zip, upper, lower))
+            rows = [pair for pair in pairs if pair[0].addnext(pair[1]) is None]
         for row in rows:
             number = next(self.numbers)
             for cell in row:  # a cell with picture and words is a box of its own
                 self.groups[cell] = next(self.numbers) if all(self.sizes[cell]) else number
-                self.element(cell)
-
-    def is_caption(self, node: Element) -> bool:
-        named = node.tag == "figcaption" or any(map(_CAPTION_NAME.fullmatch, _names(node)))
-        return named and not self.sizes[node][1] and not self.at.is_caption
 
     def is_left_out(self, node: Element) -> bool:
         """Whether an element is hidden, or furniture of the page and not most of it in spite of its name."""
@@ -496,17 +463,24 @@ class _Walk:
     def say(self, text: str) -> None:
         """Add text, with white space as a browser shows it."""
         spaced = _SPACES.sub(" ", text)
-        if words := spaced.strip(" "):
-            if (self.gap or spaced[0] == " ") and self.words and self.words[-1] != "\n":
-                words = f" {words}"
-            self.words.append(words)
-            self.length += len(words)
-        self.gap = spaced[-1:] == " " or (self.gap and not spaced)
+        if spaced.strip():
+            is_apart = (self.gap or spaced[0] == " ") and not self.is_blank()
+            self.words.append(" " * is_apart + spaced.strip(" "))
+            self.length += len(self.words[-1])
+        self.gap = spaced[-1:] == " " or (not spaced.strip() and (self.gap or spaced != ""))
+
+    def is_blank(self) -> bool:
+        """Whether the last line has no words yet."""
+        return self.words[-1:] in ([], ["\n"])
 
     def line(self) -> None:
-        self.words.append("\n")
-        self.length += 1
-        self.gap = False
+        """End a line; a line without words ends the block, as does the end of a very long one."""
+        if not self.is_blank() and (self.at.is_flat or len(self.words) < _MOST_PIECES):
+            self.words.append("\n")
+            self.length += 1
+            self.gap = False
+        elif not self.at.is_flat:
+            self.flush()
 
     def picture(self, node: Element) -> None:
         targets = _targets(node)
@@ -516,11 +490,11 @@ class _Walk:
             self.say(alt)
         elif not targets or {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("page furniture", alt, tuple(targets[:1])))
-        elif (self.length, targets[0]) not in [last[:2] for last in self.pictures[-1:]]:
+        else:
             links = [target for _, target, _ in self.open if _PICTURE_FILE.fullmatch(target)]
             refs = [self.find(target, alt) for target in (*targets, *links)]
-            ref = next((ref for ref in refs if ref.path or ref.data), refs[0])
-            self.pictures.append((self.length, targets[0], ref))
+            shown = self.length, next((ref for ref in refs if ref.path or ref.data), refs[0])
+            self.pictures += [] if shown in self.pictures[-1:] else [shown]
             self.gap = True
 
     def closed(self, marks: Sequence[tuple[_Kind, str, int]]) -> list[Mark]:
@@ -532,9 +506,9 @@ class _Walk:
         marks = []
         for mark in sorted([*self.marks, *self.closed(self.open)], key=lambda mark: (mark.start, -mark.end)):
             piece = text[mark.start : mark.end]
-            if piece.strip():
-                start = mark.start + len(piece) - len(piece.lstrip())
-                marks.append(mark.model_copy(update={"start": start, "end": start + len(piece.strip())}))
+            if words := piece.strip():
+                start = mark.start + piece.index(words)
+                marks.append(mark.model_copy(update={"start": start, "end": start + len(words)}))
         self.words, self.length, self.gap, self.marks = [], 0, False, []
         self.open = [(kind, target, 0) for kind, target, _ in self.open]
         return Block(text=text, marks=tuple(marks))
@@ -542,21 +516,20 @@ class _Walk:
     def flush(self) -> None:
         """End a block with the text and pictures since the last one."""
         if self.at.is_flat:
-            if self.words and self.words[-1] != "\n":
-                self.line()
+            self.line()
         elif self.words or self.pictures:
             pictures, self.pictures = self.pictures, []
-            whole = self.taken()
-            if self.at.level:  # a heading is one line; its pictures stand below it
-                whole = whole.model_copy(update={"text": whole.text.replace("\n", " ") + "\n"})
-                pictures = [(len(whole.text), *picture[1:]) for picture in pictures]
-            for block in _parted(whole, pictures):
-                self.add(block)
-
-    def placed(self, block: Block) -> Block:
-        at: dict[str, object] = {"depth": block.depth or self.at.depth, "quoted": self.at.quoted}
-        at |= {"lines": self.at.lines, "group": self.at.group, "role": "aside" if self.at.is_aside else ""}
-        return block.model_copy(update=at)
+            end = self.length - self.is_blank()
+            block = strip(self.taken())
+            is_caption = is_marked(block.text, block.marks, "emphasis")
+            end = -1 if is_caption or self.at.level else end
+            if self.at.level:  # a heading is one line
+                block = changed(block, text=block.text.replace("\n", " "))
+            inside = tuple(picture for place, picture in pictures if place <= end)
+            alone = [Block(kind="picture", pictures=(picture,)) for place, picture in pictures if place > end]
+            text = [changed(block, pictures=inside)] if block.text else []
+            for part in [*alone, *text] if is_caption else [*text, *alone]:
+                self.add(part)
 
     def add(self, block: Block) -> None:
         """Add a block at the place of the walk; words right below a picture may be its caption."""
@@ -566,71 +539,23 @@ class _Walk:
             below = last.kind == "picture" and _is_caption_line(block, last)
             if last.pictures and not last.pictures[-1].caption and (self.at.is_caption or below):
                 picture = last.pictures[-1].model_copy(update={"caption": words})
-                shown: dict[str, object] = {"pictures": (*last.pictures[:-1], picture)}
-                if last.lines and self.at.lines:
-                    shown["lines"] = (last.lines[0], self.at.lines[1])
-                self.blocks[-1] = last.model_copy(update=shown)
-                return
-            is_number = words.isdecimal() and self.item_size > len(words) < 3  # of an item, apart from it
-            if is_number and self.item is not None:
-                self.blocks[self.item] = self.blocks[self.item].model_copy(update={"number": int(words)})
+                lines = last.lines and (last.lines[0], (self.at.lines or last.lines)[1])
+                self.blocks[-1] = changed(last, pictures=(*last.pictures[:-1], picture), lines=lines)
                 return
             if is_furniture(words) or (_SHORTCODE.fullmatch(words) and re.search("[=_/-]", words)):
                 self.left_out.append(LeftOut("page furniture", words))
                 return
-        block = self.placed(block)
+        at = self.at
+        role = "aside" if at.is_aside else ""
+        block = changed(block, depth=at.depth, quoted=at.quoted, lines=at.lines, group=at.group, role=role)
         if self.at.level and block.kind == "paragraph":
-            block = block.model_copy(update={"kind": "heading", "level": self.at.level})
+            block = changed(block, kind="heading", level=self.at.level)
         elif self.item is not None and words:
+            place, self.item = self.item, None
             if block.kind == "paragraph":  # the words of the item, perhaps below its pictures
-                pictures = (*pictures_of(self.blocks[self.item :]), *block.pictures)
-                item = {"kind": "item", "number": self.blocks[self.item].number, "pictures": pictures}
-                block = block.model_copy(update=item)
-                del self.blocks[self.item :]
-            self.item = None
+                self.blocks[place] = changed(block, kind="item", number=self.blocks[place].number)
+                return
         self.blocks.append(block)
-
-
-def _parted(whole: Block, pictures: Sequence[tuple[int, str, PictureRef]]) -> list[Block]:
-    """Text as blocks, divided at blank lines, at lines with pictures alone, and at typed markers and bullets.
-
-    Args:
-        whole: the text, with its line breaks.
-        pictures: position in the text, address and reference of each picture.
-    """
-    lines = whole.text.split("\n")
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
-    pictured: list[list[PictureRef]] = [[] for _ in starts]
-    for place, _, picture in pictures:
-        pictured[bisect_right(starts, place, hi=len(lines)) - 1].append(picture)
-    numbered = markers_in(lines)
-    begins = numbered.keys() | bullets_in(lines, numbered)
-    made: list[Block] = []
-    marks, here = deque(whole.marks), list[Mark]()
-    first: int | None = None
-    for number, line in enumerate([*lines, ""]):
-        is_blank = not line.strip()
-        alone = pictured[number] and (is_blank or _is_marked(whole, starts[number], len(line)))
-        if first is not None and (is_blank or alone or number in begins):
-            inside = tuple(picture for part in pictured[first:number] for picture in part)
-            here = [mark for mark in here if mark.end > starts[first]]
-            while marks and marks[0].start < starts[number]:
-                here.append(marks.popleft())
-            near = whole.model_copy(update={"marks": here})
-            block = strip(cut(near, starts[first], starts[number] - 1))
-            made.append(block.model_copy(update={"pictures": inside}))
-            first = None
-        if alone:
-            made += [Block(kind="picture", pictures=(picture,)) for picture in pictured[number]]
-            pictured[number] = []
-        first = number if first is None and not is_blank else first
-    return made
-
-
-def _is_marked(whole: Block, start: int, length: int) -> bool:
-    """Whether a line of a block is emphasised."""
-    line = cut(whole, start, start + length)
-    return is_marked(line.text, line.marks, "emphasis")
 
 
 def _is_caption_line(block: Block, picture: Block) -> bool:
@@ -639,15 +564,6 @@ def _is_caption_line(block: Block, picture: Block) -> bool:
         return False
     same = letters(block.text) == letters(picture.pictures[-1].alt) != ""
     return same or is_marked(block.text, block.marks, "emphasis") or _FIGURE.match(block.text) is not None
-
-
-def _is_of_gallery(item: Element) -> bool:
-    """Whether an item of a list is a picture of a gallery."""
-    around = item.getparent()
-    names = f"{item.get('class')} {None if around is None else around.get('class')}"
-    words = "".join([item.text or "", *(child.tail or "" for child in item)]).strip()
-    figures = [child.tag for child in item if child.tag != "br"]
-    return "gallery" in names or (not words and figures != [] and {"figure"}.issuperset(figures))
 
 
 def _link(node: Element) -> str:
@@ -659,25 +575,20 @@ def _link(node: Element) -> str:
 
 
 def _targets(node: Element) -> list[str]:
-    """Addresses at which a picture may be found, the one that the page shows first."""
-    source = (node.get("src") or "").strip()
-    late = [node.get(name) for name in ("data-src", "data-lazy-src", "data-original")]
-    sets = [node.get(name) for name in ("data-srcset", "data-lazy-srcset", "srcset")]
-    for parent in node.iterancestors("picture"):
-        sets += [item.get(name) for item in parent.iter("source") for name in ("srcset", "data-srcset")]
-    more = [target for stated in sets if stated for target in _sized(stated)]
-    targets = [*late, *more] if _PLACEHOLDER.search(source) else [*late, source, *more]
-    return [target for target in dict.fromkeys(targets) if target] or [source] * bool(source)
+    """Addresses at which a picture may be found, the one that the page shows first; no placeholders."""
+    late = [node.get(name) or "" for name in ("data-src", "data-lazy-src", "data-original")]
+    shown = [node, *(source for parent in node.iterancestors("picture") for source in parent.iter("source"))]
+    sets = [item.get(name) or "" for item in shown for name in ("data-srcset", "data-lazy-srcset", "srcset")]
+    stated = [*late, node.get("src") or "", *chain.from_iterable(map(_sized, sets))]
+    targets = list(dict.fromkeys(filter(None, map(str.strip, stated))))
+    return [target for target in targets if not _PLACEHOLDER.search(target)] or targets[:1]
 
 
 def _sized(srcset: str) -> list[str]:
-    """The candidates of a srcset, ``a.jpg 480w, b.jpg 2x``, the largest first."""
-    sized: list[tuple[float, str]] = []
-    for candidate in re.split(r",\s+|,$", srcset.strip()):
-        address, _, descriptor = candidate.strip().partition(" ")
-        size = re.match(r"\d{1,9}(?:\.\d{1,9})?", descriptor.strip())
-        sized.append((-float(size[0]) if size else 0.0, address))
-    return [address for _, address in sorted(sized) if not address.startswith("data:")]
+    """The addresses of a srcset, ``a.jpg 480w, b.jpg 2x``, the largest first."""
+    candidates = filter(None, map(str.split, re.split(r",\s", srcset)))
+    sized = sorted(candidates, key=lambda words: _integer(words[-1].rstrip(",")[:-1], 0), reverse=True)
+    return [words[0].rstrip(",") for words in sized]
 
 
 def _lines(node: Element) -> tuple[int, int] | None:

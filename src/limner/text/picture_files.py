@@ -5,7 +5,6 @@ files below its own folder, or below the Obsidian vault or web site that the fol
 of the library.
 """
 
-import binascii
 import os
 import re
 from base64 import b64decode
@@ -14,7 +13,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePath
-from urllib.parse import unquote, unquote_to_bytes, urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from limner.files import composed_text, sha256_of
@@ -67,17 +66,18 @@ def _inside(target: str) -> PictureRef:
     """A picture that is inside the text; its target is shortened."""
     head, _, body = target.partition(",")
     kind = head.partition(";")[0].lower()
-    data, problem = b"", ""
-    try:
-        data = b64decode(f"{unquote(body)}==") if head.endswith(";base64") else unquote_to_bytes(body)
-    except (binascii.Error, ValueError):
-        problem = UNREADABLE
+    data, problem = b"", UNREADABLE
+    if head.lower().endswith(";base64"):
+        for code, sign in (("%2B", "+"), ("%2F", "/"), ("%3D", "=")):
+            body = body.replace(code, sign)
+        with suppress(ValueError):
+            data = b64decode(f"{body}==")
     if len(data) > MAX_PICTURE_BYTES:
         data, problem = b"", f"is larger than {MAX_PICTURE_BYTES // 10**6} MB"
     digest = sha256(data or target.encode("utf-8", "replace")).hexdigest()
     short = f"{kind[:40]}#{digest[:8]}"
     if not data:
-        return PictureRef(target=short, problem=problem or UNREADABLE)
+        return PictureRef(target=short, problem=problem)
     return PictureRef(target=short, sha256=digest, data=data)
 
 

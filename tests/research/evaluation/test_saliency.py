@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from limner.errors import DataError, NumericsError, ShapeError
+from limner.research.datasets.entity_grid import roles_of
 from limner.research.evaluation.sequences import (
     STRENGTH,
     Saliency,
@@ -15,7 +16,6 @@ from limner.research.evaluation.sequences import (
     noun_saliency,
     sequence_saliency,
 )
-from limner.research.datasets.entity_grid import roles_of
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from torch.nn.functional import normalize
 from limner.arrays import FloatArray, expect
 from limner.config import Record
 from limner.errors import ShapeError
+from limner.research.datasets.entity_grid import WIDTH, coherence_vector
 from limner.research.losses.contrastive import sentence_order, story_order
 from limner.research.nn.words import in_stories, states
 from limner.research.systems.base import (
@@ -33,7 +34,6 @@ from limner.research.systems.base import (
 from limner.research.systems.text_side import StoryModel, TextModel, TextReader, TextSide, TextTask, reading
 from limner.research.training.corpus import Batch, Corpus, TrainingBatches, stories_of
 from limner.research.training.settings import RunConfig, every_preset
-from limner.research.datasets.entity_grid import WIDTH, coherence_vector
 
 _BLOCK_FLOATS = 1 << 24  # largest number of floats in the table of differences while scoring
 
