@@ -24,7 +24,8 @@ from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
 from limner.records import Board, Segmentation, Show, Story
-from limner.text.picture_files import InLibrary
+from limner.text.blocks import pictures_of
+from limner.text.picture_files import OUTSIDE, InLibrary
 from limner.text.read import MAX_DOCUMENT_BYTES, Format, Reading, read, read_bytes
 
 if TYPE_CHECKING:
@@ -181,17 +182,23 @@ def illustrate(
     from limner.library import Library, in_library
     from limner.store.library import spaces_of
 
+    readings: dict[Path, Reading] = {}
     if sources:
         opened = Library(library, weights=weights, device=device, make=False)
-        language = ENGLISH if spaces_of(opened.place) else _language(texts, by, text_format)
-        _read_pictures(opened, sources, model=model, metric=metric, language=language)
+        _read_pictures(
+            opened,
+            sources,
+            model=model,
+            metric=metric,
+            language=ENGLISH if spaces_of(opened.place) else _language(texts, by, text_format, readings),
+        )
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.mark_as_last_used()
     boards: list[Board] = []
 
     def one(text: Path, target: Path) -> None:
-        reading = _read(text, by, text_format, in_library(opened.store))
+        reading = _read(text, by, text_format, in_library(opened.store), readings.get(text))
         for line in reading.summary():
             say(line)
         board = opened.illustrate(
@@ -289,9 +296,16 @@ def _read_pictures(
     check_report(report, library.place)
 
 
-def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | None) -> str:
+def _language(
+    texts: Sequence[Path], by: Segmentation | None, kind: Format | None, readings: dict[Path, Reading]
+) -> str:
     """Main language for a new library: English if one of the texts is English or none is a file.
 
+    Args:
+        texts: the texts.
+        by: how they are divided.
+        kind: their format.
+        readings: receives what was read.
     Raises:
         LimnerError: the only text cannot be read.
     """
@@ -302,7 +316,8 @@ def _language(texts: Sequence[Path], by: Segmentation | None, kind: Format | Non
         # an error in one of several texts is reported when that text is illustrated
         with suppress(LimnerError) if len(texts) > 1 else nullcontext():
             if text != STANDARD:
-                found.add(languages_of_story(read(text, by=by, format=kind).story).main)
+                readings[text] = read(text, by=by, format=kind)
+                found.add(languages_of_story(readings[text].story).main)
     return ENGLISH if ENGLISH in found else min(found, default=ENGLISH)
 
 
@@ -429,8 +444,12 @@ def _read(
     by: Segmentation | None,
     kind: Format | None,
     in_library: InLibrary = lambda path: None,
+    before: Reading | None = None,
 ) -> Reading:
-    """Read a text file, or standard input."""
+    """Read a text file, or standard input; once, unless pictures of a new library were missing before."""
+    shown = () if before is None else pictures_of(before.story.blocks)
+    if before is not None and all(picture.problem != OUTSIDE for picture in shown):
+        return before
     if text != STANDARD:
         return read(text, by=by, format=kind, in_library=in_library)
     data = sys.stdin.buffer.read(MAX_DOCUMENT_BYTES + 1)
