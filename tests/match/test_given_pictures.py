@@ -99,3 +99,15 @@ def test_pictures_of_the_library_and_pictures_inside_the_text_are_known(home):
     assert made.steps[0].picture.id in {hit.picture.id for hit in library.search("a fox", k=50)}
     assert made.steps[1].picture.alt == "an orange"
     assert (made.steps[1].picture.width_px, made.story.steps[1].pictures[0].data) == (30, file.getvalue())
+
+
+def test_no_other_step_repeats_a_picture_that_the_text_shows(tmp_path):
+    for name, colour in (("a", "red"), ("b", "blue"), ("c", "green")):
+        Image.new("RGB", (240, 200), colour).save(tmp_path / f"{name}.png")
+    text = tmp_path / "text.md"
+    text.write_text("![](c.png)\n\nFirst it is red.\n\n![](a.png)\n![](b.png)\n\nThen it is another colour.\n")
+    library = limner.Library(tmp_path / "library")
+    library.add(tmp_path)
+    board = library.illustrate(text, show="always")
+    assert [step.origin for step in board.steps] == ["given", "blank"]
+    assert library.illustrate(text, show="always", allow_repeats=True).steps[1].origin == "decoded"

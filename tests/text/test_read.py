@@ -101,19 +101,6 @@ def test_what_begins_like_a_file_of_another_kind_is_a_text(tmp_path, text):
 
 
 @pytest.mark.parametrize(
-    ("page", "direction"),
-    [
-        ("<html dir=rtl><p>He went to school.</p>", "rtl"),
-        ("<html dir=rtl><body dir=LTR><p>ذهب الولد.</p>", "ltr"),
-        ("<html dir=auto><p>ذهب الولد.</p>", "rtl"),
-    ],
-    ids=["declared", "by the nearest element", "by the letters"],
-)
-def test_a_text_has_a_direction(page, direction):
-    assert read_text(page, format="html").story.direction == direction
-
-
-@pytest.mark.parametrize(
     ("text", "pieces", "direction"),
     [
         ("ذهب الولد إلى المدرسة. ثم عاد؟ نعم.", 3, "rtl"),
@@ -342,19 +329,7 @@ def story_or_line(text, kind, by=None):
     return None
 
 
-WORD = st.text(st.characters(categories=["L", "M"]), min_size=1, max_size=8).map(lambda word: "a" + word)
-PARAGRAPHS = st.lists(st.lists(WORD, min_size=1, max_size=6).map(" ".join), min_size=1, max_size=8)
 BY = [None, "step", "paragraph", "sentence", "heading"]
-
-
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(PARAGRAPHS, st.sampled_from(["plain", "markdown", "html"]), st.sampled_from(["paragraph", "sentence"]))
-def test_paragraphs_of_words_come_back_whole_and_in_order(paragraphs, kind, by):
-    text = "".join(f"<p>{p}</p>" for p in paragraphs) if kind == "html" else "\n\n".join(paragraphs)
-    reading = read_text(text, format=kind, by=by)
-    whole = "".join([reading.story.title, *texts(reading.story), *(item.text for item in reading.left_out)])
-    assert Counter("".join(whole.split())) == Counter("".join("".join(paragraphs).split()))
 
 
 @settings(max_examples=150, deadline=None)

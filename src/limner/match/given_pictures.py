@@ -15,6 +15,7 @@ from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Story
 from limner.store.library import PictureStore
+from limner.text.blocks import changed, pictures_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class GivenPictures:
         inside: id of the first picture of a step, if it is in the library, by index of the step.
         outside: record of the first picture of a step, if it is not in the library, by index of the step.
         missing: reason why none of the pictures of a step can be shown, by index of the step.
+        others: ids of all other pictures of the library that the text shows, which no other step repeats.
         notes: pictures that the text names but that cannot be shown, one line each.
         story: the text, in which these have the reason.
     """
@@ -32,6 +34,7 @@ class GivenPictures:
     inside: dict[int, str] = field(default_factory=dict)
     outside: dict[int, Picture] = field(default_factory=dict)
     missing: dict[int, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     story: Story | None = None
 
@@ -64,14 +67,20 @@ def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
     def known(refs: Iterable[PictureRef]) -> tuple[PictureRef, ...]:
         return tuple(opened.get(ref, ref) for ref in refs)
 
-    steps, blocks = (
-        tuple(
-            one.model_copy(update={"pictures": known(one.pictures)}) if one.pictures else one for one in ones
-        )
-        for ones in (story.steps, story.blocks)
-    )
+    steps = tuple(step.model_copy(update={"pictures": known(step.pictures)}) for step in story.steps)
+    blocks = tuple(changed(block, pictures=known(block.pictures)) for block in story.blocks)
     story = story.model_copy(update={"steps": steps, "blocks": blocks})
-    return GivenPictures(inside, outside, missing, tuple(notes), story)
+    shown = {ref.sha256 for ref in pictures_of(blocks) if ref.sha256} - {*inside.values()}
+    others = tuple(sorted(digest for digest in shown if _is_in(library, digest)))
+    return GivenPictures(inside, outside, missing, others, tuple(notes), story)
+
+
+def _is_in(library: PictureStore, digest: str) -> bool:
+    try:
+        library.picture(digest)
+    except DataError:
+        return False
+    return True
 
 
 def _opened(ref: PictureRef) -> tuple[Picture | None, PictureRef]:

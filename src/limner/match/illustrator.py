@@ -313,7 +313,10 @@ class Illustrator:
         for step in options.pins:
             outside.pop(step, None)
             missing.pop(step, None)
-        blanked = options.model_copy(update={"pins": {**options.pins, **dict.fromkeys([*outside, *missing])}})
+        pins = {**options.pins, **dict.fromkeys([*outside, *missing])}
+        others = () if shown is None or options.allow_repeats else shown.others
+        bans = (*options.bans, *(one for one in others if one not in {*pins.values(), *options.bans}))
+        blanked = options.model_copy(update={"pins": pins, "bans": bans})
         asked = self._question(story, relations, rewritten, progress)
         story, codes, channels, _ = asked
         with self._computing(story):  # torch uses all cores; two storyboards at once would not be faster
@@ -341,7 +344,8 @@ class Illustrator:
             for step, why in missing.items():
                 reason = f"The text itself shows a picture here, {why}."
                 found[step] = found[step].model_copy(update={"blank": "missing", "reason": reason})
-            settings = board.settings | {"pins": options.settings()["pins"]}
+            stated = options.settings()
+            settings = board.settings | {"pins": stated["pins"], "bans": stated["bans"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}

@@ -28,12 +28,10 @@ MAX_PAGES, MAX_LETTERS = 3_000, 3_000_000
 _HYPHENS = "\ufffe\x02\u00ad"
 """Placeholders where pdfium has joined a hyphenated word; a soft hyphen is one, too."""
 _LIGATURES = dict(enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"), start=0xFB00))
-_SPACES = re.compile(r"\s+")
 _SYMBOL = re.compile(r"[\ue000-\uf8ff](?=\s)")
 """A bullet in a font of symbols."""
 _SENTENCE_END = re.compile(r"[.!?…:;。！？।؟۔։។៕][\"'”’»)\]」』]*$")
 _NUMBER = re.compile(r"\d{1,4}(?!\d)")
-_WORD = re.compile(r"\w")
 _ROMAN = re.compile(r"(?=.)x{0,3}(?:ix|iv|v?i{0,3})", re.IGNORECASE)
 _DOTS = re.compile(r"(?:\.\s?){4,}\s*[\divxlc]+$")
 _ENTRY = re.compile(r"[\s.](?:\d{1,4}|[ivxlc]+)$")
@@ -172,7 +170,7 @@ def _line(
     text = "".join(map(chr, codes[start:end])).translate(_LIGATURES)
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     text = "".join(letter for letter in text if letter.isspace() or unicodedata.category(letter) != "Cc")
-    text = _SYMBOL.sub("•", _SPACES.sub(" ", text).strip())
+    text = _SYMBOL.sub("•", " ".join(text.split()))
     sample = [places[0], places[len(places) // 2], places[-1]]
     boxes: list[_Box] = []
     for place in sample:
@@ -254,7 +252,7 @@ def _numbers(line: _Line) -> set[int]:
     return {
         int(match[0])
         for match in _NUMBER.finditer(line.text)
-        if not _WORD.search(line.text[: match.start()]) or not _WORD.search(line.text[match.end() :])
+        if not re.search(r"\w", line.text[: match.start()]) or not re.search(r"\w", line.text[match.end() :])
     }
 
 
@@ -289,9 +287,8 @@ def _blocks(lines: Sequence[_Line]) -> list[Block]:
     if not lines:
         return []
     body = _body_size(lines)
-    coded = sum(len(line.text) for line in lines if line.mono)
-    if 2 * coded > sum(len(line.text) for line in lines):  # a font of the whole text has no meaning
-        lines = [replace(line, mono=False) for line in lines]
+    if 2 * sum(len(line.text) for line in lines if line.mono) > sum(len(line.text) for line in lines):
+        lines = [replace(line, mono=False) for line in lines]  # a font of the whole text has no meaning
     falls = [
         above.low - line.low
         for above, line in pairwise(lines)
