@@ -102,12 +102,12 @@ def test_pictures_of_the_library_and_pictures_inside_the_text_are_known(home):
 
 
 def test_no_other_step_repeats_a_picture_that_the_text_shows(tmp_path):
-    for name, colour in (("a", "red"), ("b", "blue"), ("c", "green")):
+    for name, colour in (("a", "red"), ("b", "blue")):
         Image.new("RGB", (240, 200), colour).save(tmp_path / f"{name}.png")
     text = tmp_path / "text.md"
-    text.write_text("![](c.png)\n\nFirst it is red.\n\n![](a.png)\n![](b.png)\n\nThen it is another colour.\n")
+    text.write_text("1. First it is red.\n\n   ![](a.png)\n   ![](b.png)\n\n2. Then it is another colour.\n")
     library = limner.Library(tmp_path / "library")
-    library.add(tmp_path)
+    library.add(tmp_path, progress=Progress())
     board = library.illustrate(text, show="always")
     assert [step.origin for step in board.steps] == ["given", "blank"]
     assert library.illustrate(text, show="always", allow_repeats=True).steps[1].origin == "decoded"

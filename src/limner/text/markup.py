@@ -579,7 +579,10 @@ def _targets(node: Element) -> list[str]:
     late = [node.get(name) or "" for name in ("data-src", "data-lazy-src", "data-original")]
     shown = [node, *(source for parent in node.iterancestors("picture") for source in parent.iter("source"))]
     sets = [item.get(name) or "" for item in shown for name in ("data-srcset", "data-lazy-srcset", "srcset")]
-    stated = [*late, node.get("src") or "", *chain.from_iterable(map(_sized, sets))]
+    others = (
+        value for name, value in node.items() if name.startswith("data-") and _PICTURE_FILE.fullmatch(value)
+    )
+    stated = [*late, node.get("src") or "", *chain.from_iterable(map(_sized, sets)), *others]
     targets = list(dict.fromkeys(filter(None, map(str.strip, stated))))
     return [target for target in targets if not _PLACEHOLDER.search(target)] or targets[:1]
 

@@ -84,7 +84,15 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
     if used == "step":
         blocks = _with_method_lines(blocks)
         ways = (_method, _numbered_headings, _pages, _lists, _headed, _captions)
-        runs = next((runs for way in ways if (runs := way(blocks, _sections(blocks)))), [])
+        way, runs = next(
+            ((way, runs) for way in ways if (runs := way(blocks, _sections(blocks)))), (_paragraphs, [])
+        )
+        if way is _lists and blocks[runs[0][0]].number is not None:  # bullets before the steps are supplies
+            first = runs[0][0]
+            given = [
+                changed(one, role=one.role or "supplies") if one.depth else one for one in blocks[:first]
+            ]
+            blocks[:first] = given
         if not runs:
             used = "paragraph"
             notes.append("no explicit steps found: divided into paragraphs")

@@ -426,7 +426,7 @@ def _title_place(document: Document) -> int | None:
     if not is_line or lead_in(block.text) or len(blocks) < first + 3:
         return None
     differs = after.kind != "paragraph" or _SENTENCE.search(after.text) or {"\n", ":"} & set(after.text)
-    return first if differs or author_in(after.text) else None
+    return first if differs or author_in(after.text) or lead_in(after.text) else None
 
 
 def _with_roles(blocks: Sequence[Block]) -> list[Block]:
@@ -441,8 +441,8 @@ def _with_roles(blocks: Sequence[Block]) -> list[Block]:
             named = role_of(block.text) or role_of_start(block.text)
             if named is not None or not above or block.level < above[0][0]:
                 inner = False
-            elif before and before[0].kind == "heading" and given[-1].role and before[0].level == block.level:
-                inner = True
+            elif before and before[0].kind == "heading" and before[0].level == block.level:
+                inner = inner or given[-1].role in ("supplies", "method")
             goes_on = (block.level, "method") in above and bool(after) and after[0].number is not None
             if named is not None or not (inner or goes_on):
                 above = [section for section in above if section[0] < block.level]

@@ -121,7 +121,10 @@ def role_of(heading: str) -> Role | None:
 
 
 def lead_in(text: str) -> Role | None:
-    """Role of a paragraph that begins with a role word and a colon: ``Materials: a white shirt, dye``."""
+    """Role of a paragraph that begins with a role word: ``Materials: a white shirt, dye``, ``Serves 4``."""
+    first = bare(text).split(" ")
+    if len(first) < 4 and first[0] in _table()["label"] and any(word[0].isdigit() for word in first[1:]):
+        return "aside"
     words, colon, rest = text.partition(":" if ":" in text[:_LONGEST] else "：")
     if not colon or not rest.strip() or len(words) > _LONGEST:
         return None

@@ -11,6 +11,8 @@ from limner.research.datasets.recipes.saved_pages import read_page
 
 PAGES = Path(__file__).parent / "pages"
 EXPECTED = tomllib.loads((PAGES / "expected.toml").read_text(encoding="utf-8"))
+
+
 @pytest.fixture(scope="module")
 def benchmark():
     place = Path(__file__).parents[4] / "benchmarks" / "recipe_pages.py"
