@@ -21,7 +21,7 @@ from mdit_py_plugins.container import container_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
 from limner.errors import DataError, counted
-from limner.records import Block
+from limner.records import Block, Role
 from limner.text.blocks import CREDITS, Document, Find, LeftOut
 from limner.text.edit import without_inserted
 from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
@@ -267,6 +267,7 @@ def _prepare(state: StateCore) -> None:
     """Give elements their lines, mark asides, and divide paragraphs at lines that are more than lines."""
     tokens: list[Token] = []
     lines, skip = state.src.split("\n"), 0
+    role: Role | None = None
     for token, inline in pairwise([*state.tokens, Token("", "", 0)]):
         skip -= 1
         if skip >= 0:  # in a paragraph that was divided
@@ -274,10 +275,13 @@ def _prepare(state: StateCore) -> None:
         if token.map is not None and token.nesting >= 0:
             token.attrSet(LINES, f"{token.map[0]}-{token.map[1]}")
         if token.type == "paragraph_open":  # shown in lists without empty lines, too
-            tokens += _paragraphs(token, inline, tokens[-1] if tokens else token)
+            tokens += _paragraphs(token, inline, tokens[-1] if tokens else token, role)
+            role = role_of(inline.content.strip("*_")) or role
             skip = 2
             continue
         tokens.append(token)
+        if token.type == "heading_open":
+            role = role_of(inline.content)
         if token.type == "html_block":
             token.content = f'<meta {LINES}="{token.attrGet(LINES)}">' + _ASIDE.sub(_aside, token.content)
         elif token.type.startswith("footnote_reference"):
@@ -305,8 +309,8 @@ def _paragraph(content: str, line: int, count: int) -> list[Token]:
     return [start, Token("inline", "", 0, content=content, children=[]), Token("paragraph_close", "p", -1)]
 
 
-def _paragraphs(token: Token, inline: Token, around: Token) -> Iterator[Token]:
-    """A paragraph, divided at pictures on lines of their own, and at headings on some of its lines."""
+def _paragraphs(token: Token, inline: Token, around: Token, role: Role | None) -> Iterator[Token]:
+    """A paragraph, divided at pictures on lines of their own, at headings, and at sentences of a method."""
     content = inline.content
     if around.type == "blockquote_open" and (match := _CALLOUT.match(content)):
         around.attrSet(ASIDE, "")
@@ -318,19 +322,21 @@ def _paragraphs(token: Token, inline: Token, around: Token) -> Iterator[Token]:
     start, lines = token.map[0] if token.map else 0, content.split("\n")
     bare = [line.removesuffix("\\").strip() for line in lines]
     heads, pictured = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
-    is_headed = any(heads) and not all(heads) and ASIDE not in around.attrs
+    is_divided = any(heads) and not all(heads) and ASIDE not in around.attrs
+    is_divided |= role == "method" and not token.level and all(map(_SENTENCE.search, bare))
     cuts, width = [0], max(map(len, bare))
     for place, (before, line) in enumerate(pairwise(bare), 1):
         captioned = pictured[place - 1] and _EMPHASIS.fullmatch(line)
         is_hard = lines[place - 1].strip(" ") != before or lines[place - 1].endswith("  ")
         wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before, line, width)
-        if ((pictured[place] or pictured[place - 1]) and not captioned) or (is_headed and not wraps):
+        if ((pictured[place] or pictured[place - 1]) and not captioned) or (is_divided and not wraps):
             cuts.append(place)
     for begin, end in pairwise([*cuts, len(lines)]):
         yield from _paragraph("\n".join([*lines[begin : end - 1], bare[end - 1]]), start + begin, end - begin)
 
 
 _ASIDE = re.compile(r"<(/?)aside\b")
+_SENTENCE = re.compile(r"[.!?…。！？।][\"'”’»)*_]*$")
 
 
 def _is_head(line: str) -> bool:

@@ -326,10 +326,12 @@ def _trimmed(blocks: Sequence[Block], run: Run) -> Run:
 
 
 def _pages(blocks: Sequence[Block], sections: Sequence[_Section]) -> list[Run]:
-    """Pages between breaks, in a text with few headings and no numbered list."""
+    """Pages between breaks, in a text without a numbered list whose headings begin pages."""
     breaks = [place for place, block in enumerate(blocks) if block.kind == "break"]
     ordered = sum(block.kind == "item" and block.number is not None for block in blocks)
-    if not breaks or ordered >= 2 or sum(section.level > 0 for section in sections) > len(breaks) + 1:
+    heads = [section.start for section in sections if section.level and not section.role]
+    within = len(heads) > 1 and any(start and _counts(blocks[start - 1]) for start in heads)
+    if not breaks or ordered >= 2 or within:
         return []
     runs: list[Run] = []
     for before, end in pairwise([-1, *breaks, len(blocks)]):

@@ -33,10 +33,11 @@ _STOP = re.compile(r"[.!…;,。！।۔։។][\"'”’»)）\]」』]*$")
 _COLON = re.compile(r"[:：]\s*$")
 _CHAPTER = re.compile(r"\W*[^\W\d_]+\W+(?:[IVXLC]+|\d+)\W*")
 _INNER_NUMBER = re.compile(r"(?:(?<=[.!?:;)。] )|^)(\d{1,2})[.)]\s")
+_GREETING = re.compile(r"[^,.!?\n]{1,30},")
 _SIGNS = re.compile(r"[^\w\s]+[\ufe0f\s]*")
 _LABEL = re.compile(r"[^:：.!?]{1,30}[:：]\s?\S.{0,60}(?<![.!?])")
 _AMOUNT = re.compile(
-    r"[\d½⅓¼¾⅔⅛]|(?:half|a|an|one|two|three|some)\s+(?:\w+\s+)?(?:cup|pinch|spoon|glass|bunch|handful)"
+    r"(?!\d+:)[\d½⅓¼¾⅔⅛]|(?:half|a|an|one|two|three|some)\s+(?:\w+\s+)?(?:cup|pinch|spoon|glass|bunch|handful)"
 )
 _MAIL = re.compile(
     r"(from|to|cc|date|sent|subject|von|an|betreff|gesendet|datum|de|à|objet|envoyé|para|asunto|da|a|oggetto|"
@@ -321,8 +322,8 @@ def _heads(blocks: Sequence[Block]) -> dict[int, str]:
         elif after.kind == "item" and _may_head(block) and not lead_in(block.text):
             goes_on = bool(role) or (after.number or 0) > 1
             heads |= {place: "minor"} if (goes_on if _COLON.search(block.text) else _is_italic(block)) else {}
-    if not heads and not any(block.kind == "heading" and block.level > 1 for block in blocks):
-        heads = dict.fromkeys(_short_lines(blocks), "major")
+    if not set(heads) - {0} and not any(block.kind == "heading" and block.level > 1 for block in blocks):
+        heads |= dict.fromkeys(_short_lines(blocks), "major")
     return heads
 
 
@@ -337,7 +338,7 @@ def _short_lines(blocks: Sequence[Block]) -> list[int]:
     written = all(
         _SENTENCE.search(block.text) or place in heads or not block.text or lead_in(block.text)
         for place, block in enumerate(blocks)
-        if block.kind == "paragraph"
+        if block.kind == "paragraph" and place
     )
     apart = all(place + 1 not in heads for place in heads if place)
     return sorted(heads - {0}) if apart and written else []
@@ -426,7 +427,8 @@ def _title_place(document: Document) -> int | None:
     if not is_line or lead_in(block.text) or len(blocks) < first + 3:
         return None
     differs = after.kind != "paragraph" or _SENTENCE.search(after.text) or {"\n", ":"} & set(after.text)
-    return first if differs or author_in(after.text) or lead_in(after.text) else None
+    is_headed = author_in(after.text) or lead_in(after.text) or role_of(blocks[first + 2].text)
+    return first if differs or is_headed else None
 
 
 def _with_roles(blocks: Sequence[Block]) -> list[Block]:
@@ -465,6 +467,8 @@ def _with_asides(blocks: list[Block]) -> list[Block]:
     lines = first.text.split("\n")
     if len(lines) > 1 and after.text.rstrip().endswith(","):
         asides |= {0} if all(len(line) <= 40 and not _SENTENCE.search(line) for line in lines) else set()
+    elif _GREETING.fullmatch(first.text) and len(after.text) > _SHORT:
+        asides.add(0)
     if len(blocks) > 2 and blocks[-2].kind == "break" and _is_italic(blocks[-1]):
         asides.add(len(blocks) - 1)
     last = max((n for n, block in enumerate(blocks) if _SENTENCE.search(block.text)), default=len(blocks))
@@ -494,7 +498,11 @@ def _with_method(blocks: list[Block]) -> list[Block]:
             supplied = end - place > 1 and 2 * amounts > end - place
         elif block.kind == "heading" or (block.kind == "item" and block.role == "supplies"):
             supplied = block.kind == "item"
-        if supplied and block.depth and not block.role:
+        lines = block.text.split("\n")
+        amounts = sum(_AMOUNT.match(line) is not None and not _STOP.search(line) for line in lines)
+        listed = len(lines) > 2 and 2 * amounts > len(lines)
+        supplied = supplied or (listed and block.kind == "paragraph" and not block.role)
+        if supplied and (block.depth or listed) and not block.role:
             given.append(changed(block, role="supplies"))
         elif supplied and not block.depth and block.role != "aside" and _SENTENCE.search(block.text):
             given.append(changed(block, role="method"))
