@@ -4,6 +4,7 @@ Declared steps; the method of a recipe or guide; numbered headings; pages; a lis
 is in no step stays where it stood: a step is a run of blocks.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -14,6 +15,7 @@ from limner.text.blocks import Document, changed, check_count, divided, pictures
 from limner.text.words import markers_in
 
 _MOST_LETTERS = 5_000_000
+_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»)]*$")
 _LINE = -2
 """Group of the lines of a method that were one paragraph."""
 Run = tuple[int, int, str]
@@ -456,11 +458,17 @@ def _paragraphs(blocks: Sequence[Block], sections: Sequence[_Section]) -> list[R
 
 
 def _with_method_lines(blocks: Sequence[Block]) -> list[Block]:
-    """Blocks in which every line of a method's paragraph is a paragraph of its own."""
+    """Blocks in which every line of a method's paragraph is a paragraph of its own.
+
+    So is every line of the only paragraph, if all are sentences.
+    """
+    only = [block for block in blocks if _counts(block)]
+    sentences = len(only) == 1 and all(map(_SENTENCE.search, only[0].text.split("\n")))
     lined: list[Block] = []
     for block in blocks:
         starts = [place for place, sign in enumerate(block.text) if sign == "\n"]
-        if block.role == "method" and block.kind == "paragraph" and not block.depth and starts:
+        lines = block.role == "method" or (sentences and block is only[0])
+        if lines and block.kind == "paragraph" and not block.depth and starts:
             lined += (changed(piece, group=_LINE) for piece in divided(block, starts))
         else:
             lined.append(block)

@@ -5,7 +5,7 @@ Readers report what they see; this module alone decides what is a heading, for e
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from limner.records import Block, Role
@@ -120,10 +120,11 @@ def _is_bare_marker(text: str) -> bool:
 
 
 def _is_aside(block: Block) -> bool:
-    """Whether a paragraph is no step by its own words: "Tip: …", "Enjoy!", lines of names and values."""
+    """Whether a paragraph is no step by its own words: "Tip: …", "Enjoy!", values, a quoted mail."""
     lines = block.text.split("\n")
     labels = len(lines) > 1 and all(map(_LABEL.fullmatch, lines))
-    return block.kind == "paragraph" and (labels or is_closing(block.text) or lead_in(block.text) == "aside")
+    said = labels or is_closing(block.text) or lead_in(block.text) == "aside"
+    return block.kind == "paragraph" and (said or all(line.startswith(">") for line in lines))
 
 
 def _drop_furniture(document: Document) -> None:
@@ -322,23 +323,25 @@ def _heads(blocks: Sequence[Block]) -> dict[int, str]:
         elif after.kind == "item" and _may_head(block) and not lead_in(block.text):
             goes_on = bool(role) or (after.number or 0) > 1
             heads |= {place: "minor"} if (goes_on if _COLON.search(block.text) else _is_italic(block)) else {}
-    if not set(heads) - {0} and not any(block.kind == "heading" and block.level > 1 for block in blocks):
-        heads |= dict.fromkeys(_short_lines(blocks), "major")
+    looks = {place for place in heads if place and role_of(blocks[place].text) is None}
+    if not looks and not any(block.kind == "heading" and block.level > 1 for block in blocks):
+        heads |= dict.fromkeys(_short_lines(blocks, heads), "major")
     return heads
 
 
-def _short_lines(blocks: Sequence[Block]) -> list[int]:
-    """Short lines above paragraphs, in a text without other headings whose paragraphs are whole sentences."""
+def _short_lines(blocks: Sequence[Block], named: Collection[int]) -> list[int]:
+    """Short lines above paragraphs, in a text whose other paragraphs, but for role words, are sentences."""
     dates = sum(is_date(block.text) for block in blocks)
     heads = {
         place
         for place, (block, after) in enumerate(pairwise(blocks))
         if _is_short_line(block) and after.kind == "paragraph" and not (dates == 1 and is_date(block.text))
+        if not (named and _AMOUNT.match(block.text))
     }
     written = all(
         _SENTENCE.search(block.text) or place in heads or not block.text or lead_in(block.text)
         for place, block in enumerate(blocks)
-        if block.kind == "paragraph" and place
+        if block.kind == "paragraph" and place and place not in named
     )
     apart = all(place + 1 not in heads for place in heads if place)
     return sorted(heads - {0}) if apart and written else []
