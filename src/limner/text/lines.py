@@ -21,7 +21,8 @@ _PAGE = re.compile(
     re.I,
 )
 _QUOTED = re.compile(r"(?:>[ \t]?)+")
-_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»)]*$")
+SENTENCE = re.compile(r"[.!?…。！？।][\"'”’»)]*$")
+"""End of a sentence, at the end of a line."""
 _LONGEST_TITLE = 80
 _NARROWEST = 48
 """Minimum number of characters of the longest line of a text that was wrapped."""
@@ -125,7 +126,7 @@ def blocks_of_lines(text: str) -> list[Block]:
 def _is_indented(line: str, before: list[str]) -> bool:
     """Whether a line begins a paragraph by its indentation, as the paragraph before it does."""
     indents = [len(one) - len(one.lstrip()) for one in (*before[:1], *before[-1:], line)]
-    return bool(before) and indents[0] > 1 < indents[-1] > indents[-2] and bool(_SENTENCE.search(before[-1]))
+    return bool(before) and indents[0] > 1 < indents[-1] > indents[-2] and bool(SENTENCE.search(before[-1]))
 
 
 def bullets_in(lines: list[str], markers: dict[int, Marker]) -> set[int]:
@@ -159,7 +160,7 @@ def _joined(lines: list[str], width: int) -> str:
     stripped = [line.strip() for line in lines]
     if _are_wrapped(lines, width):
         return " ".join(stripped)
-    broken = any(not _SENTENCE.search(line) for line in stripped[1:-1]) and not _SENTENCE.search(stripped[0])
+    broken = any(not SENTENCE.search(line) for line in stripped[1:-1]) and not SENTENCE.search(stripped[0])
     if broken and _are_wrapped(lines[1:], width):  # below a line of its own, such as a heading
         return "\n".join([stripped[0], " ".join(stripped[1:])])
     return "\n".join(stripped)

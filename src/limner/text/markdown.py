@@ -24,6 +24,7 @@ from limner.errors import DataError, counted
 from limner.records import Block, Role
 from limner.text.blocks import CREDITS, Document, Find, LeftOut
 from limner.text.edit import without_inserted
+from limner.text.lines import SENTENCE
 from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
 from limner.text.words import role_of
 
@@ -323,7 +324,9 @@ def _paragraphs(token: Token, inline: Token, around: Token, role: Role | None) -
     bare = [line.removesuffix("\\").strip() for line in lines]
     heads, pictured = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
     is_divided = any(heads) and not all(heads) and ASIDE not in around.attrs
-    is_divided |= role == "method" and not token.level and all(map(_SENTENCE.search, bare))
+    is_divided |= (
+        role == "method" and not token.level and all(SENTENCE.search(line.rstrip("*_")) for line in bare)
+    )
     cuts, width = [0], max(map(len, bare))
     for place, (before, line) in enumerate(pairwise(bare), 1):
         captioned = pictured[place - 1] and _EMPHASIS.fullmatch(line)
@@ -336,7 +339,6 @@ def _paragraphs(token: Token, inline: Token, around: Token, role: Role | None) -
 
 
 _ASIDE = re.compile(r"<(/?)aside\b")
-_SENTENCE = re.compile(r"[.!?…。！？।][\"'”’»)*_]*$")
 
 
 def _is_head(line: str) -> bool:

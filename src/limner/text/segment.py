@@ -4,7 +4,6 @@ Declared steps; the method of a recipe or guide; numbered headings; pages; a lis
 is in no step stays where it stood: a step is a run of blocks.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,10 +11,10 @@ from itertools import pairwise
 from limner.language import split_sentences
 from limner.records import Block, Role, Segmentation, Step
 from limner.text.blocks import Document, changed, check_count, divided, pictures_of, text_of
+from limner.text.lines import SENTENCE
 from limner.text.words import markers_in
 
 _MOST_LETTERS = 5_000_000
-_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»)]*$")
 _LINE = -2
 """Group of the lines of a method that were one paragraph."""
 Run = tuple[int, int, str]
@@ -463,7 +462,7 @@ def _with_method_lines(blocks: Sequence[Block]) -> list[Block]:
     So is every line of the only paragraph, if all are sentences.
     """
     only = [block for block in blocks if _counts(block)]
-    sentences = len(only) == 1 and all(map(_SENTENCE.search, only[0].text.split("\n")))
+    sentences = len(only) == 1 and all(map(SENTENCE.search, only[0].text.split("\n")))
     lined: list[Block] = []
     for block in blocks:
         starts = [place for place, sign in enumerate(block.text) if sign == "\n"]
