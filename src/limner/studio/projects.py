@@ -198,6 +198,15 @@ class Projects:
         """Whether the project exists."""
         return _ID.fullmatch(project) is not None and (self.folder / project / FILE).is_file()
 
+    def check(self, project: str) -> None:
+        """Raise an error if a project does not exist.
+
+        Raises:
+            UnknownProjectError: it does not exist.
+        """
+        if project not in self:
+            raise UnknownProjectError(project)
+
     def read(self, project: str) -> ProjectFile:
         """A project as last saved.
 
@@ -281,8 +290,7 @@ class Projects:
         Raises:
             UnknownProjectError: it does not exist.
         """
-        if project not in self:
-            raise UnknownProjectError(project)
+        self.check(project)
         return locked(self._place(project) / "lock")
 
     def save(self, project: ProjectFile, *, text: str | None = None, board: Board | None = None) -> None:

@@ -438,6 +438,7 @@ def project_router(studio: Studio) -> APIRouter:
         revision is made if nothing that it affects has changed since. With `Prefer: respond-async, wait=1`, a
         change that takes longer than a second continues as a job.
         """
+        editor.projects.check(project)
 
         def work(progress: Progress) -> Changes:
             now = editor.edit(project, request.revision, request.edit, key=request.key, progress=progress)
@@ -453,6 +454,7 @@ def project_router(studio: Studio) -> APIRouter:
 
         `Prefer` as for edits; when the job is done, the same request gets the result at once.
         """
+        editor.projects.check(project)
 
         def work(progress: Progress) -> schemas.Preview:
             return editor.preview(project, request.revision, request.options, progress=progress)
