@@ -1,0 +1,290 @@
+"""The order in which the photographs of a folder (a row) were taken, or in which a person numbered them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, time
+from functools import cached_property
+from itertools import combinations, pairwise
+from math import inf
+from operator import attrgetter
+from pathlib import PurePath
+from typing import Literal
+
+from limner.pictures.find import EDITED
+from limner.pictures.hashes import BURST_S, NEAR_BITS
+from limner.pictures.metadata import is_day, readable_name
+from limner.records import Picture
+
+_STEP = re.compile(
+    r"(?:.*[\W\d_])?(?:step|schritt|[ée]tape|paso|passo|stap|steg|trinn|krok|шаг|page|seite|p[áa]gina|figure|figura"
+    r"|fig|abbildung|abb)[\s_\-.#]*(\d{1,3})([a-z]?)(?![^\W_]).*"
+)
+"""A number after a word for a step, and the letter of a shot of it."""
+_LEADING = re.compile(r"(\d{1,3})([a-z]?)(?![^\W_])(?![\-._ ]\d).*")
+_TRAILING = re.compile(r"(.*?)(?<!\d)(?:(\d{1,3})([a-z]?)| ?\((\d{1,3})\))")
+_COUNTER = re.compile(r"(.*?)(\d{1,7})")
+_EDIT = re.compile(rf"(?<=img_)e(?=\d{{4}}$)|(?:-(?:edit|{EDITED})|~\d)$")
+_COPY = re.compile(r"(?:[ _-](?:small|medium|large|copy|kopie|copie|copia)|[ _]?\(\d{1,2}\))$")
+_NO_COPIES = re.compile(r"whatsapp|image")
+"""Names that messengers and browsers give to different pictures, apart from a number."""
+
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_LAST = (1000, "")
+"""Later than every number of three digits."""
+
+Kind = Literal["numbers", "taken", "counter", "name"]
+Natural = tuple[str | int, ...]
+"""Text in lower case and numbers, alternating."""
+
+
+@dataclass(frozen=True)
+class RowOrder:
+    """Order of the photographs of a row.
+
+    Attributes:
+        kind: source of the order: numbers that a person gave, times, a counter in the names, or names alone.
+        places: ids of the pictures by place; the first is the one to show, the others are further shots or
+            versions of it.
+        steps: index of the step from 0 by index of the place, if the numbers are those of steps.
+    """
+
+    kind: Kind
+    places: tuple[tuple[str, ...], ...]
+    steps: Mapping[int, int] = field(default_factory=dict)
+
+
+Numbered = tuple[str, tuple[int, str]]
+"""Text before a number, the number, and the letter of a shot, as in ``3a``."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Shot:
+    """A picture of the row.
+
+    Attributes:
+        picture: the picture.
+        folder: its folder, as a key of natural order.
+        stem: its file name in lower case, without suffix and without the mark of an edit.
+        edited: whether the name has the mark of an edit.
+    """
+
+    picture: Picture
+    folder: tuple[Natural, ...]
+    stem: str
+    edited: bool
+
+    @cached_property
+    def name(self) -> tuple[tuple[Natural, ...], Natural, str]:
+        """Key of natural order."""
+        return self.folder, _natural(self.stem), self.picture.id
+
+    @cached_property
+    def dated(self) -> datetime | None:
+        """Time or day of taking."""
+        return None if self.picture.taken_from == "digitized" else self.picture.taken
+
+    @cached_property
+    def moment(self) -> datetime | None:
+        """Time of taking; None if no more than the day is known."""
+        return None if self.dated is None or is_day(self.dated) else self.dated
+
+    @cached_property
+    def number(self) -> Numbered | None:
+        """Number of at most three digits that a person gave; the prefix of a step's number is "step"."""
+        if (found := _STEP.fullmatch(self.stem)) is not None:
+            return "step", (int(found[1]), found[2])
+        if (found := _LEADING.fullmatch(self.stem)) is not None:
+            return "", (int(found[1]), found[2])
+        found = _TRAILING.fullmatch(self.stem)
+        if found is None or not readable_name(found[1]):
+            return None
+        return found[1].strip(" _-"), (int(found[2] or found[4]), found[3] or "")
+
+    @cached_property
+    def counter(self) -> Numbered | None:
+        """Number at the end of the name; None for a year after a word."""
+        found = _COUNTER.fullmatch(self.stem)
+        if found is None or (_YEAR.fullmatch(found[2]) and readable_name(found[1])):
+            return None
+        return found[1], (int(found[2]), "")
+
+
+def row_order(
+    pictures: Sequence[Picture],
+    *,
+    by: Literal["taken", "name"] = "taken",
+    steps: int | None = None,
+    root: str = "",
+) -> RowOrder | None:
+    """Order of the photographs of a folder and its subfolders.
+
+    Numbers that a person gave come first, then times of taking, then a counter in the names; each counts if
+    most photographs have one. Versions of one picture, and pictures of one burst, are one place.
+
+    Args:
+        pictures: the photographs, in any order.
+        by: "name" for the natural order of names.
+        steps: S, number of steps of the text; None if unknown.
+        root: the folder, as in `Picture.paths`; of a picture with several paths, the first below it counts.
+    Returns:
+        None if neither names nor times state an order.
+    """
+    places = {
+        next((shot for shot in place if shot.moment), place[0]): place
+        for place in _places(sorted((_shot(picture, root) for picture in pictures), key=attrgetter("name")))
+    }
+    shots = sorted(places, key=attrgetter("name"))
+
+    def ordered(kind: Kind, order: Sequence[_Shot], numbers: Mapping[int, int]) -> RowOrder:
+        return RowOrder(kind, tuple(_shown_first(places[shot]) for shot in order), numbers)
+
+    if by == "name":
+        return ordered("name", shots, {})
+    numbers = _most(shots, [shot.number for shot in shots])
+    if numbers and len(set(numbers.values())) == len(numbers):
+        order = sorted(shots, key=lambda shot: numbers.get(shot, _LAST))
+        return ordered("numbers", order, _steps(order, numbers, steps))
+    if (by_time := _by_time(shots)) is not None:
+        return ordered("taken", by_time, {})
+    counters = _most(shots, [shot.counter for shot in shots])
+    in_folders = {(shot.folder, number) for shot, number in numbers.items()}
+    kind: Kind = "numbers" if numbers and len(in_folders) == len(numbers) else "counter"
+    values = numbers if kind == "numbers" else counters
+    order = sorted(shots, key=lambda shot: (shot not in values, shot.folder, values.get(shot, _LAST)))
+    return ordered(kind, order, {}) if values else None
+
+
+def _shot(picture: Picture, root: str) -> _Shot:
+    paths = [PurePath(path) for path in picture.paths]
+    path = next((path for path in paths if path.is_relative_to(root)), paths[0])
+    name = unicodedata.normalize("NFC", path.stem).lower()
+    stem = _EDIT.sub("", name)
+    return _Shot(picture, tuple(map(_natural, path.parts[:-1])), stem, stem != name)
+
+
+def _natural(text: str) -> Natural:
+    """Key by which ``a2`` comes before ``a10``."""
+    parts = re.split(r"([0-9]+)", unicodedata.normalize("NFC", text).lower())
+    return tuple(int(part) if place % 2 else part for place, part in enumerate(parts))
+
+
+def _places(shots: Sequence[_Shot]) -> list[list[_Shot]]:
+    """Shots by place, in the order given."""
+    first = {shot: shot for shot in shots}
+    members = {shot: [shot] for shot in shots}
+    for one, other in _same_place(shots):
+        kept, joined = first[one], first[other]
+        if kept is not joined:
+            first.update(dict.fromkeys(members[joined], kept))
+            members[kept] += members.pop(joined)
+    return [sorted(place, key=attrgetter("name")) for place in members.values()]
+
+
+def _same_place(shots: Iterable[_Shot]) -> Iterator[tuple[_Shot, _Shot]]:
+    """Pairs of versions of one picture, and of neighbours in a burst by the clock of one camera."""
+    versions, copies, bursts = (defaultdict[object, list[_Shot]](list) for _ in range(3))
+    for shot in shots:
+        base = shot.stem if _NO_COPIES.match(shot.stem) else _COPY.sub("", shot.stem)
+        copies[shot.folder, base].append(shot)
+        if shot.moment is not None:
+            versions[shot.stem, shot.moment].append(shot)
+            if shot.picture.taken_from == "camera":
+                bursts[shot.picture.group, shot.picture.camera].append(shot)
+    for same in versions.values():
+        yield from pairwise(same)
+    for similar in copies.values():
+        yield from (pair for pair in combinations(similar, 2) if _is_version(*pair))
+    for burst in bursts.values():
+        timed = sorted((_seconds(shot.moment), place) for place, shot in enumerate(burst) if shot.moment)
+        for (before, place), (after, next_place) in pairwise(timed):
+            if after - before < BURST_S:
+                yield burst[place], burst[next_place]
+
+
+def _is_version(one: _Shot, other: _Shot) -> bool:
+    """Whether two pictures of similar names are an original and its edit, or a picture and its copy."""
+    if one.stem == other.stem and one.edited != other.edited:
+        return True
+    bits = (int(one.picture.phash, 16) ^ int(other.picture.phash, 16)).bit_count()
+    return bits <= NEAR_BITS and (not one.moment or not other.moment or one.moment == other.moment)
+
+
+def _shown_first(place: Sequence[_Shot]) -> tuple[str, ...]:
+    """Ids of the pictures of a place: the edit or else the largest, then the others by name."""
+
+    def rank(shot: _Shot) -> tuple[bool, int, int]:
+        picture = shot.picture
+        return shot.edited, picture.width_px * picture.height_px, picture.size_bytes
+
+    best = max(place, key=rank)
+    return best.picture.id, *(shot.picture.id for shot in place if shot is not best)
+
+
+def _most(shots: Sequence[_Shot], numbers: Iterable[Numbered | None]) -> dict[_Shot, tuple[int, str]]:
+    """Numbers after the commonest prefix, if most shots have one; else none."""
+    stated = {shot: number for shot, number in zip(shots, numbers, strict=True) if number is not None}
+    for prefix, count in Counter(prefix for prefix, _ in stated.values()).most_common(1):
+        if 2 * count > len(shots):
+            return {shot: value for shot, (before, value) in stated.items() if before == prefix}
+    return {}
+
+
+def _steps(
+    order: Sequence[_Shot], numbers: Mapping[_Shot, tuple[int, str]], steps: int | None
+) -> dict[int, int]:
+    """Index of the step by index of the place, if the numbers are those of steps: after a word for a step, or
+    with gaps within 1 to S.
+    """
+    values = {value for value, _ in numbers.values()}
+    named = any(shot.number is not None and shot.number[0] == "step" for shot in numbers)
+    gaps = steps is not None and values != set(range(1, len(numbers) + 1))
+    inside = min(values) >= 1 and (steps is None or max(values) <= steps)
+    if not inside or not (named or gaps):
+        return {}
+    return {place: numbers[shot][0] - 1 for place, shot in enumerate(order) if shot in numbers}
+
+
+def _seconds(moment: datetime, *, zoned: bool = False) -> float:
+    """A time in seconds, by its time zone or as the clock reads."""
+    return (moment if zoned else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _by_time(shots: Sequence[_Shot]) -> list[_Shot] | None:
+    """Shots by time of taking; None if most have neither time nor day, or all have the same.
+
+    Times are instants if all state a time zone, else as the clocks read. A shot without a time stands next to
+    the one with the next lower number in its name, else at the end of its day, else last.
+    """
+    moments = [shot.moment for shot in shots if shot.moment]
+    zoned = all(moment.tzinfo for moment in moments)
+    zone = moments[0].tzinfo if moments and zoned else UTC
+    patterns = defaultdict[object, list[tuple[int, float]]](list)
+    for shot in shots:
+        if shot.moment and shot.counter:
+            prefix, (number, _) = shot.counter
+            patterns[shot.folder, prefix].append((number, _seconds(shot.moment, zoned=zoned)))
+    for pattern in patterns.values():
+        pattern.sort()
+
+    def key(shot: _Shot) -> tuple[float, int]:
+        if shot.moment:
+            return _seconds(shot.moment, zoned=zoned), 0
+        prefix, (number, _) = shot.counter or ("", (0, ""))
+        if shot.counter and (pattern := patterns.get((shot.folder, prefix))):
+            before = bisect_right(pattern, (number, inf))
+            return (pattern[before - 1][1], 1) if before else (pattern[0][1], -1)
+        if shot.dated:
+            return datetime.combine(shot.dated, time.max, zone).timestamp(), 1
+        return inf, 1
+
+    keys = {shot: key(shot) for shot in shots}
+    dated = [keys[shot][0] for shot in shots if shot.dated]
+    if 2 * len(dated) <= len(shots) or len(set(dated)) < min(2, len(shots)):
+        return None
+    return sorted(shots, key=keys.__getitem__)
