@@ -74,7 +74,7 @@ _FILLERS = frozenset(
         r"\w+",
         """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download
         file received page slide fig figure frame thumb thumbnail copy edit edited final new large
-        small medium original default pano burst collage kopie bearbeitet step schritt étape etape
+        small medium original default pano burst shot collage kopie bearbeitet step schritt étape etape
         paso passo stap seite pagina página abb abbildung january february march april may june july
         august september october november december januar februar märz mai juni juli oktober
         dezember a i at am pm um of the and""",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ _COPY = re.compile(r"(?:[ _-](?:small|medium|large|copy|kopie|copie|copia)|[ _]?
 _NO_COPIES = re.compile(r"whatsapp|image")
 """Names that messengers and browsers give to different pictures, apart from a number."""
 
-_YEAR = re.compile(r"(?:19|20)\d\d")
 _LAST = (1000, "")
 """Later than every number of three digits."""
 
@@ -59,8 +57,10 @@ class RowOrder:
     steps: Mapping[int, int] = field(default_factory=dict)
 
 
-Numbered = tuple[str, tuple[int, str]]
-"""Text before a number, the number, and the letter of a shot, as in ``3a``."""
+Number = tuple[int, str]
+"""A number, and the letter of a shot, as in ``3a``."""
+Numbered = tuple[str, Number]
+"""Text before a number, and the number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,22 +72,19 @@ class _Shot:
         folder: its folder, as a key of natural order.
         stem: its file name in lower case, without suffix and without the mark of an edit.
         edited: whether the name has the mark of an edit.
+        dated: time or day of taking.
     """
 
     picture: Picture
     folder: tuple[Natural, ...]
     stem: str
     edited: bool
+    dated: datetime | None
 
     @cached_property
     def name(self) -> tuple[tuple[Natural, ...], Natural, str]:
         """Key of natural order."""
         return self.folder, _natural(self.stem), self.picture.id
-
-    @cached_property
-    def dated(self) -> datetime | None:
-        """Time or day of taking."""
-        return None if self.picture.taken_from == "digitized" else self.picture.taken
 
     @cached_property
     def moment(self) -> datetime | None:
@@ -110,7 +107,7 @@ class _Shot:
     def counter(self) -> Numbered | None:
         """Number at the end of the name; None for a year after a word."""
         found = _COUNTER.fullmatch(self.stem)
-        if found is None or (_YEAR.fullmatch(found[2]) and readable_name(found[1])):
+        if found is None or (re.fullmatch("(19|20)..", found[2]) and readable_name(found[1])):
             return None
         return found[1], (int(found[2]), "")
 
@@ -131,7 +128,7 @@ def row_order(
         pictures: the photographs, in any order.
         by: "name" for the natural order of names.
         steps: S, number of steps of the text; None if unknown.
-        root: the folder, as in `Picture.paths`; of a picture with several paths, the first below it counts.
+        root: the folder, as in `Picture.paths`; of a picture with several paths, one below it counts.
     Returns:
         None if neither names nor times state an order.
     """
@@ -146,13 +143,13 @@ def row_order(
 
     if by == "name":
         return ordered("name", shots, {})
-    numbers = _most(shots, [shot.number for shot in shots])
+    numbers = _most({shot: shot.number for shot in shots})
     if numbers and len(set(numbers.values())) == len(numbers):
         order = sorted(shots, key=lambda shot: numbers.get(shot, _LAST))
         return ordered("numbers", order, _steps(order, numbers, steps))
     if (by_time := _by_time(shots)) is not None:
         return ordered("taken", by_time, {})
-    counters = _most(shots, [shot.counter for shot in shots])
+    counters = _most({shot: shot.counter for shot in shots})
     in_folders = {(shot.folder, number) for shot, number in numbers.items()}
     kind: Kind = "numbers" if numbers and len(in_folders) == len(numbers) else "counter"
     values = numbers if kind == "numbers" else counters
@@ -162,10 +159,12 @@ def row_order(
 
 def _shot(picture: Picture, root: str) -> _Shot:
     paths = [PurePath(path) for path in picture.paths]
-    path = next((path for path in paths if path.is_relative_to(root)), paths[0])
+    inside = [path for path in paths if path.is_relative_to(root)] or paths
+    path = min(inside, key=lambda path: _natural(path.stem))
     name = unicodedata.normalize("NFC", path.stem).lower()
     stem = _EDIT.sub("", name)
-    return _Shot(picture, tuple(map(_natural, path.parts[:-1])), stem, stem != name)
+    dated = None if picture.taken_from == "digitized" else picture.taken
+    return _Shot(picture, tuple(map(_natural, path.parts[:-1])), stem, stem != name, dated)
 
 
 def _natural(text: str) -> Natural:
@@ -201,10 +200,9 @@ def _same_place(shots: Iterable[_Shot]) -> Iterator[tuple[_Shot, _Shot]]:
     for similar in copies.values():
         yield from (pair for pair in combinations(similar, 2) if _is_version(*pair))
     for burst in bursts.values():
-        timed = sorted((_seconds(shot.moment), place) for place, shot in enumerate(burst) if shot.moment)
-        for (before, place), (after, next_place) in pairwise(timed):
-            if after - before < BURST_S:
-                yield burst[place], burst[next_place]
+        for before, after in pairwise(sorted(burst, key=lambda shot: _seconds(shot.moment))):
+            if _seconds(after.moment) - _seconds(before.moment) < BURST_S:
+                yield before, after
 
 
 def _is_version(one: _Shot, other: _Shot) -> bool:
@@ -217,27 +215,18 @@ def _is_version(one: _Shot, other: _Shot) -> bool:
 
 def _shown_first(place: Sequence[_Shot]) -> tuple[str, ...]:
     """Ids of the pictures of a place: the edit or else the largest, then the others by name."""
-
-    def rank(shot: _Shot) -> tuple[bool, int, int]:
-        picture = shot.picture
-        return shot.edited, picture.width_px * picture.height_px, picture.size_bytes
-
-    best = max(place, key=rank)
+    best = max(place, key=lambda shot: (shot.edited, shot.picture.width_px, shot.picture.size_bytes))
     return best.picture.id, *(shot.picture.id for shot in place if shot is not best)
 
 
-def _most(shots: Sequence[_Shot], numbers: Iterable[Numbered | None]) -> dict[_Shot, tuple[int, str]]:
+def _most(numbers: Mapping[_Shot, Numbered | None]) -> dict[_Shot, Number]:
     """Numbers after the commonest prefix, if most shots have one; else none."""
-    stated = {shot: number for shot, number in zip(shots, numbers, strict=True) if number is not None}
-    for prefix, count in Counter(prefix for prefix, _ in stated.values()).most_common(1):
-        if 2 * count > len(shots):
-            return {shot: value for shot, (before, value) in stated.items() if before == prefix}
-    return {}
+    prefixes = Counter(number[0] for number in numbers.values() if number)
+    common = next((prefix for prefix, count in prefixes.items() if 2 * count > len(numbers)), None)
+    return {shot: number[1] for shot, number in numbers.items() if number and number[0] == common}
 
 
-def _steps(
-    order: Sequence[_Shot], numbers: Mapping[_Shot, tuple[int, str]], steps: int | None
-) -> dict[int, int]:
+def _steps(order: Sequence[_Shot], numbers: Mapping[_Shot, Number], steps: int | None) -> dict[int, int]:
     """Index of the step by index of the place, if the numbers are those of steps: after a word for a step, or
     with gaps within 1 to S.
     """
@@ -245,14 +234,13 @@ def _steps(
     named = any(shot.number is not None and shot.number[0] == "step" for shot in numbers)
     gaps = steps is not None and values != set(range(1, len(numbers) + 1))
     inside = min(values) >= 1 and (steps is None or max(values) <= steps)
-    if not inside or not (named or gaps):
-        return {}
-    return {place: numbers[shot][0] - 1 for place, shot in enumerate(order) if shot in numbers}
+    stated = {place: numbers[shot][0] - 1 for place, shot in enumerate(order) if shot in numbers}
+    return stated if inside and (named or gaps) else {}
 
 
-def _seconds(moment: datetime, *, zoned: bool = False) -> float:
-    """A time in seconds, by its time zone or as the clock reads."""
-    return (moment if zoned else moment.replace(tzinfo=UTC)).timestamp()
+def _seconds(moment: datetime | None, *, zoned: bool = False) -> float:
+    """A time in seconds, by its time zone or as the clock reads; infinite if there is none."""
+    return inf if moment is None else (moment if zoned else moment.replace(tzinfo=UTC)).timestamp()
 
 
 def _by_time(shots: Sequence[_Shot]) -> list[_Shot] | None:
@@ -260,30 +248,25 @@ def _by_time(shots: Sequence[_Shot]) -> list[_Shot] | None:
 
     Times are instants if all state a time zone, else as the clocks read. A shot without a time stands next to
     the one with the next lower number in its name, else at the end of its day, else last.
+
+    Args:
+        shots: in natural order.
     """
     moments = [shot.moment for shot in shots if shot.moment]
     zoned = all(moment.tzinfo for moment in moments)
     zone = moments[0].tzinfo if moments and zoned else UTC
-    patterns = defaultdict[object, list[tuple[int, float]]](list)
+    keys = {shot: (_seconds(shot.moment, zoned=zoned), 0) for shot in shots if shot.moment}
+    for side, run in ((1, shots), (-1, shots[::-1])):
+        last: dict[object, float] = {}
+        for shot in run:
+            pattern = shot.counter and (shot.folder, shot.counter[0])
+            if shot.moment:
+                last[pattern] = keys[shot][0]
+            elif pattern in last and pattern is not None:
+                keys.setdefault(shot, (last[pattern], side))
     for shot in shots:
-        if shot.moment and shot.counter:
-            prefix, (number, _) = shot.counter
-            patterns[shot.folder, prefix].append((number, _seconds(shot.moment, zoned=zoned)))
-    for pattern in patterns.values():
-        pattern.sort()
-
-    def key(shot: _Shot) -> tuple[float, int]:
-        if shot.moment:
-            return _seconds(shot.moment, zoned=zoned), 0
-        prefix, (number, _) = shot.counter or ("", (0, ""))
-        if shot.counter and (pattern := patterns.get((shot.folder, prefix))):
-            before = bisect_right(pattern, (number, inf))
-            return (pattern[before - 1][1], 1) if before else (pattern[0][1], -1)
-        if shot.dated:
-            return datetime.combine(shot.dated, time.max, zone).timestamp(), 1
-        return inf, 1
-
-    keys = {shot: key(shot) for shot in shots}
+        end = datetime.combine(shot.dated, time.max, zone).timestamp() if shot.dated else inf
+        keys.setdefault(shot, (end, 1))
     dated = [keys[shot][0] for shot in shots if shot.dated]
     if 2 * len(dated) <= len(shots) or len(set(dated)) < min(2, len(shots)):
         return None
