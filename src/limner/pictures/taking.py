@@ -94,10 +94,8 @@ class _Shot:
     @cached_property
     def number(self) -> Numbered | None:
         """Number of at most three digits that a person gave; the prefix of a step's number is "step"."""
-        if (found := _STEP.fullmatch(self.stem)) is not None:
-            return "step", (int(found[1]), found[2])
-        if (found := _LEADING.fullmatch(self.stem)) is not None:
-            return "", (int(found[1]), found[2])
+        if (found := _STEP.fullmatch(self.stem) or _LEADING.fullmatch(self.stem)) is not None:
+            return "step" if found.re is _STEP else "", (int(found[1]), found[2])
         found = _TRAILING.fullmatch(self.stem)
         if found is None or not readable_name(found[1]):
             return None
