@@ -41,13 +41,13 @@ def shot(name, taken=None, source="camera", *, phash=None, group=None, side=100)
 def order_of(shots, **options):
     """Kind, names by place and steps, whatever order the pictures are given in."""
     names = {picture.id: picture.path.removeprefix("/p/").rpartition(".")[0] for picture in shots}
-    found = row_order(shots, root="/p", **options)
+    order = row_order(shots, root="/p", **options)
     mixed = random.Random(0).sample(shots, len(shots))
-    assert row_order(mixed, root="/p", **options) == found
-    if found is None:
+    assert row_order(mixed, root="/p", **options) == order
+    if order is None:
         return None
-    places = [[names[picture] for picture in place] for place in found.places]
-    return found.kind, [place[0] if len(place) == 1 else place for place in places], dict(found.steps)
+    places = [[names[picture] for picture in place] for place in order.places]
+    return order.kind, [place[0] if len(place) == 1 else place for place in places], dict(order.steps)
 
 
 def kind_and_names(shots, **options):
@@ -204,5 +204,5 @@ def test_of_several_paths_the_one_in_the_folder_counts_without_the_mark_of_a_cop
     picture = shot("IMG_2.jpg")
     paths = ("/other/IMG_0.jpg", "/p/IMG_2 (1).jpg", "/p/IMG_2.jpg")
     shots = [shot("IMG_3.jpg"), picture.model_copy(update={"paths": paths}), shot("IMG_1.jpg")]
-    found = row_order(shots, root="/p")
-    assert [place[0] for place in found.places] == [shots[2].id, shots[1].id, shots[0].id]
+    order = row_order(shots, root="/p")
+    assert [place[0] for place in order.places] == [shots[2].id, shots[1].id, shots[0].id]

@@ -147,23 +147,21 @@ def clean(text: str) -> str:
     return text[:MAX_CAPTION_CHARS]
 
 
-_FILE_NAME = re.compile(r"(?i)(.{1,250})\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
+_FILE_NAME = re.compile(r"(?i).{1,250}\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
 
 
 def captions(texts: Iterable[str], source: CaptionSource) -> tuple[Caption, ...]:
-    """Captions from the raw texts of one source, without empty and meaningless ones; of file names, which
-    programs write as titles, the words.
+    """Captions from the raw texts of one source, without empty and meaningless ones, and without file names,
+    which programs write as titles.
     """
-    cleaned = (_without_file_name(clean(text)) for text in texts)
-    return tuple(Caption(text=text, source=source) for text in cleaned if text)
+    cleaned = (clean(text) for text in texts)
+    return tuple(Caption(text=text, source=source) for text in cleaned if text and not _is_file_name(text))
 
 
-def _without_file_name(text: str) -> str:
-    """A text; if it is only a file name, the words in the name."""
-    if (name := _FILE_NAME.fullmatch(text)) is not None:
-        return readable_name(name[1])
-    chosen = " " not in text and (camera_number(text) is not None or _HASH.fullmatch(text) is not None)
-    return "" if chosen else text
+def _is_file_name(text: str) -> bool:
+    """Whether a text is only a file name, with its suffix or as a camera or program chose it."""
+    chosen = " " not in text and (camera_number(text) or _HASH.fullmatch(text))
+    return bool(chosen or _FILE_NAME.fullmatch(text))
 
 
 def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
@@ -209,17 +207,12 @@ def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, TakenFrom]:
     if not captured:
         return None, ""
     first, first_source = captured[0]
-    clock = first.replace(tzinfo=None)
     for other, source in captured[1:]:
-        other_clock = other.replace(tzinfo=None)
-        if is_day(other):
-            continue
-        refines = is_day(first) and other_clock.date() == clock.date()
-        same_second = source == "camera" and other_clock.replace(microsecond=0) == clock.replace(
-            microsecond=0
-        )
-        utc = first.utcoffset() == timedelta(0) != other.utcoffset()
-        if refines or same_second or (utc and abs(other_clock - clock) <= _ZONES):
+        apart = abs(other.replace(tzinfo=None) - first.replace(tzinfo=None))
+        of_day = is_day(first) and other.date() == first.date()
+        of_second = source == "camera" and apart < timedelta(seconds=1)
+        local = first.utcoffset() == timedelta(0) != other.utcoffset() and apart <= _ZONES
+        if not is_day(other) and (of_day or of_second or local):
             return other, source
     return first, first_source
 

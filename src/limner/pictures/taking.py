@@ -27,7 +27,7 @@ _STEP = re.compile(
 """A number after a word for a step, and the letter of a shot of it."""
 _LEADING = re.compile(r"(\d{1,3})([a-z]?)(?![^\W_])(?![\-._ ]\d).*")
 _TRAILING = re.compile(r"(.*?)(?<!\d)(?:(\d{1,3})([a-z]?)| ?\((\d{1,3})\))")
-_COUNTER = re.compile(r"(.*?)(\d{1,7})")
+_COUNTER = re.compile(r"(.*?)(?<!\d)(\d{1,7})")
 _EDIT = re.compile(rf"(?<=img_)e(?=\d{{4}}$)|(?:-(?:edit|{EDITED})|~\d)$")
 _COPY = re.compile(r"(?:[ _-](?:small|medium|large|copy|kopie|copie|copia)|[ _]?\(\d{1,2}\))$")
 _NO_COPIES = re.compile(r"whatsapp|image")
@@ -94,20 +94,20 @@ class _Shot:
     @cached_property
     def number(self) -> Numbered | None:
         """Number of at most three digits that a person gave; the prefix of a step's number is "step"."""
-        if (found := _STEP.fullmatch(self.stem) or _LEADING.fullmatch(self.stem)) is not None:
-            return "step" if found.re is _STEP else "", (int(found[1]), found[2])
-        found = _TRAILING.fullmatch(self.stem)
-        if found is None or not readable_name(found[1]):
+        if (match := _STEP.fullmatch(self.stem) or _LEADING.fullmatch(self.stem)) is not None:
+            return "step" if match.re is _STEP else "", (int(match[1]), match[2])
+        match = _TRAILING.fullmatch(self.stem)
+        if match is None or not readable_name(match[1]):
             return None
-        return found[1].strip(" _-"), (int(found[2] or found[4]), found[3] or "")
+        return match[1].strip(" _-"), (int(match[2] or match[4]), match[3] or "")
 
     @cached_property
     def counter(self) -> Numbered | None:
         """Number at the end of the name; None for a year after a word."""
-        found = _COUNTER.fullmatch(self.stem)
-        if found is None or (re.fullmatch("(19|20)..", found[2]) and readable_name(found[1])):
+        match = _COUNTER.fullmatch(self.stem)
+        if match is None or (re.fullmatch("(19|20)..", match[2]) and readable_name(match[1])):
             return None
-        return found[1], (int(found[2]), "")
+        return match[1], (int(match[2]), "")
 
 
 def row_order(
@@ -172,15 +172,15 @@ def _natural(text: str) -> Natural:
 
 
 def _places(shots: Sequence[_Shot]) -> list[list[_Shot]]:
-    """Shots by place, in the order given."""
-    first = {shot: shot for shot in shots}
-    members = {shot: [shot] for shot in shots}
-    for one, other in _same_place(shots):
-        kept, joined = first[one], first[other]
-        if kept is not joined:
-            first.update(dict.fromkeys(members[joined], kept))
-            members[kept] += members.pop(joined)
-    return [sorted(place, key=attrgetter("name")) for place in members.values()]
+    """Shots by place, each in natural order."""
+    labels = {shot: shot for shot in shots}
+    places = {shot: [shot] for shot in shots}
+    for left, right in _same_place(shots):
+        label, merged = labels[left], labels[right]
+        if label is not merged:
+            labels.update(dict.fromkeys(places[merged], label))
+            places[label] += places.pop(merged)
+    return [sorted(place, key=attrgetter("name")) for place in places.values()]
 
 
 def _same_place(shots: Iterable[_Shot]) -> Iterator[tuple[_Shot, _Shot]]:
@@ -203,12 +203,12 @@ def _same_place(shots: Iterable[_Shot]) -> Iterator[tuple[_Shot, _Shot]]:
                 yield before, after
 
 
-def _is_version(one: _Shot, other: _Shot) -> bool:
+def _is_version(left: _Shot, right: _Shot) -> bool:
     """Whether two pictures of similar names are an original and its edit, or a picture and its copy."""
-    if one.stem == other.stem and one.edited != other.edited:
+    if left.stem == right.stem and left.edited != right.edited:
         return True
-    bits = (int(one.picture.phash, 16) ^ int(other.picture.phash, 16)).bit_count()
-    return bits <= NEAR_BITS and (not one.moment or not other.moment or one.moment == other.moment)
+    bits = (int(left.picture.phash, 16) ^ int(right.picture.phash, 16)).bit_count()
+    return bits <= NEAR_BITS and (not left.moment or not right.moment or left.moment == right.moment)
 
 
 def _shown_first(place: Sequence[_Shot]) -> tuple[str, ...]:
