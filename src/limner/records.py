@@ -255,7 +255,11 @@ class Picture(Record):
         phash: 64-bit perceptual hash, 16 hex digits.
         group: id of the near-duplicate group (smallest picture id in it); pictures of one group
             are never used together.
-        taken: capture time as stated by the camera, without a time zone if none is stated; or None.
+        taken: capture time, without a time zone if none is stated, at midnight if only the day is known; or
+            None.
+        taken_from: source of `taken`: camera (EXIF), stated (other metadata or the file name), digitized
+            (only the time of digitizing is known), or "".
+        camera: make and model of the camera, or "".
         captions: words from metadata, sidecars and a readable file name, and a model's description; or the
             words that the user wrote instead.
         labels: most probable classes of a classifier with their probabilities, best first.
@@ -277,6 +281,8 @@ class Picture(Record):
     phash: str
     group: str
     taken: datetime | None = None
+    taken_from: Literal["", "camera", "stated", "digitized"] = ""
+    camera: str = ""
     captions: tuple[Caption, ...] = ()
     labels: tuple[tuple[str, float], ...] = ()
     credit: str = ""

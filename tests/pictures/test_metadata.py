@@ -153,6 +153,26 @@ def test_the_time_of_digitizing_counts_where_there_is_no_other():
     assert words.taken == datetime(2020, 2, 3, 4, 5, 6, tzinfo=timezone(timedelta(hours=2)))
 
 
+def test_the_time_of_a_camera_has_decimals_and_only_its_own_zone():
+    inner = {0x9003: "2024:05:12 10:15:02", 0x9291: "48", 0x9010: "+02:00"}
+    words = words_of(exif=exif({0x010F: "NIKON CORPORATION", 0x0110: "NIKON D750"}, inner))
+    assert (words.taken, words.taken_from) == (datetime(2024, 5, 12, 10, 15, 2, 480_000), "camera")
+    assert words.camera == "NIKON D750"
+
+
+def test_the_time_of_a_change_is_none_of_taking():
+    words = words_of(exif=exif({0x0132: "2024:06:01 20:40:00", 0x010F: "Apple", 0x0110: "iPhone 13"}))
+    assert (words.taken, words.taken_from, words.camera) == (None, "", "Apple iPhone 13")
+
+
+@pytest.mark.parametrize(
+    "title", ["IMG_0012.JPG", "IMG_0012", "d41d8cd98f00b204", "WhatsApp Image 2021-01-01 at 12.00.00.jpeg"]
+)
+def test_a_title_that_is_a_file_name_is_no_caption(title):
+    assert texts(words_of(exif=exif({0x010E: title}))) == []
+    assert title not in texts(read_xmp(XMP.replace(b"Morning batch", title.encode())))
+
+
 def test_time_without_zone_stays_without():
     assert exif_time("2019:07:21 14:03:55") == datetime(2019, 7, 21, 14, 3, 55)
 

@@ -42,7 +42,16 @@ def texts(words, source=None):
         ("Kinder im Garten 2019", "Kinder im Garten"),
         ("crème-brûlée", "crème brûlée"),
         ("बच्चे खेल रहे हैं", "बच्चे खेल रहे हैं"),
-        ("quilt-32", ""),
+        ("quilt-32", "quilt"),
+        ("cat", "cat"),
+        ("beach 2", "beach"),
+        ("Oslo 2019", "Oslo"),
+        ("東京", "東京"),
+        ("step-4", ""),
+        ("Schritt 4", ""),
+        ("3a", ""),
+        ("12 May 2024", ""),
+        ("vineyard 20240512", ""),
         ("small-red-barn", "small red barn"),
         ("red-barn-7", "red barn"),
         ("IMG_2031", ""),
@@ -62,7 +71,6 @@ def texts(words, source=None):
         ("untitled", ""),
         ("xkcd", ""),
         ("a1b2c3d4e5", ""),
-        ("cat", ""),
         ("P1010023", ""),
         ("received_10154321", ""),
         ("", ""),
@@ -76,13 +84,17 @@ def test_names(stem, due):
     ("stem", "due"),
     [
         ("IMG_20190721_140355", "2019-07-21T14:03:55"),
-        ("PXL_20190721_140355678", "2019-07-21T14:03:55+00:00"),
+        ("PXL_20190721_140355678", "2019-07-21T14:03:55.678+00:00"),
         ("2019-07-21 14.03.55", "2019-07-21T14:03:55"),
         ("IMG20190721140355", "2019-07-21T14:03:55"),
         ("WP_20190721_14_03_55_Pro", "2019-07-21T14:03:55"),
-        ("Screenshot 2019-07-21 at 2.03.55 PM", None),
-        ("Screenshot 2019-07-21 at 11.03.55\u202fPM", None),
-        ("IMG-20190721-WA0003", None),
+        ("Screenshot 2019-07-21 at 2.03.55 PM", "2019-07-21T14:03:55"),
+        ("Screenshot 2019-07-21 at 12.03.55\u202fAM", "2019-07-21T00:03:55"),
+        ("WhatsApp Bild 2019-07-21 um 14.03.55 (1)", "2019-07-21T14:03:55"),
+        ("Bildschirmfoto 2019-07-21 um 14.03.55", "2019-07-21T14:03:55"),
+        ("Capture d’écran 2019-07-21 a\u0300 14.03.55", "2019-07-21T14:03:55"),
+        ("IMG-20190721-WA0003", "2019-07-21"),
+        ("2019-07-21 beach", "2019-07-21"),
         ("20191399_140355", None),
         ("1120190721_140355", None),
     ],
@@ -199,7 +211,9 @@ def test_any_bytes_are_a_caption_or_one_line(data):
         ("IMG_2031.jpg", []),
         ("VID 0001.MP4", []),
         ("WhatsApp Image 2021-01-01 at 12.00.00.jpeg", []),
-        ("Grandma baking bread.HEIC", ["Grandma baking bread"]),
+        ("Grandma baking bread.HEIC", []),
+        ("DSC_0451", []),
+        ("Sam 2019", ["Sam 2019"]),
     ],
 )
 def test_a_photo_export_repeats_the_file_name(title, due):
@@ -252,6 +266,7 @@ def test_merging_prefers_the_first():
 
 LOCAL, UTC_TIME = datetime(2019, 7, 21, 8, 3, 55), datetime(2019, 7, 20, 23, 3, 55, tzinfo=UTC)
 SCANNED = datetime(2019, 7, 21, 20, 0, 0)
+EXACT = LOCAL.replace(microsecond=480_000)
 
 
 @pytest.mark.parametrize(
@@ -264,11 +279,13 @@ SCANNED = datetime(2019, 7, 21, 20, 0, 0)
             datetime(1957, 6, 15, tzinfo=UTC),
         ),
         (Words(taken=UTC_TIME), Words(taken=datetime(2019, 7, 21)), UTC_TIME),
-        (Words(taken=SCANNED, digitized=True), Words(taken=LOCAL), LOCAL),
-        (Words(taken=UTC_TIME), Words(taken=LOCAL, digitized=True), UTC_TIME),
-        (Words(taken=SCANNED, digitized=True), Words(), SCANNED),
+        (Words(taken=SCANNED, taken_from="digitized"), Words(taken=LOCAL), LOCAL),
+        (Words(taken=UTC_TIME), Words(taken=LOCAL, taken_from="digitized"), UTC_TIME),
+        (Words(taken=SCANNED, taken_from="digitized"), Words(), SCANNED),
+        (Words(taken=datetime(2019, 7, 21)), Words(taken=LOCAL), LOCAL),
+        (Words(taken=LOCAL), Words(taken=EXACT, taken_from="camera"), EXACT),
     ],
-    ids=["same moment", "corrected", "a day", "digitized", "only digitized", "alone"],
+    ids=["same moment", "corrected", "a day", "digitized", "only digitized", "alone", "its day", "exact"],
 )
 def test_the_time_of_the_camera_precedes_others(first, second, due):
     assert merge([first, second]).taken == due

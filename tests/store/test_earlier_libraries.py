@@ -1,10 +1,8 @@
-"""Libraries of earlier formats, and what is left of a damaged one."""
+"""Libraries of other formats, and what is left of a damaged one."""
 
 import json
 import shutil
 
-import lance
-import pyarrow as pa
 import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
 
@@ -12,29 +10,7 @@ from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.store.ingest import index
 from limner.store.library import PictureStore
-from limner.store.store import FILES, FORMAT
-
-CAPTIONS = pa.list_(pa.struct([("text", pa.string()), ("source", pa.string())]))
-FILES_1 = pa.schema(
-    [
-        ("key", pa.string()),
-        ("path", pa.string()),
-        ("path_bytes", pa.binary()),
-        ("source", pa.binary()),
-        ("size", pa.int64()),
-        ("mtime_ns", pa.int64()),
-        ("sha256", pa.string()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("words_key", pa.string()),
-        ("captions", CAPTIONS),
-        ("credit", pa.string()),
-        ("license", pa.string()),
-        ("taken", pa.string()),
-    ]
-)
-"""Columns of `files` as limner 0.1.0 made them."""
-SETTINGS_1 = ("format", "spaces", "sources", "reader", "grouped", "languages")
+from limner.store.store import FORMAT
 
 
 @pytest.fixture
@@ -47,68 +23,22 @@ def pictures(tmp_path):
     return folder
 
 
-@pytest.fixture
-def first(pictures, tmp_path):
-    """The folder of a library of format 1, as limner 0.1.0 wrote it."""
-    run(tmp_path / "lib", pictures)
-    folder = tmp_path / "lib"
-    table = folder / "tables" / "files.lance"
-    rows = lance.dataset(table).to_table(FILES_1.names)
-    shutil.rmtree(table)
-    lance.write_dataset(rows, table, schema=FILES_1)
-    settings = json.loads((folder / "library.json").read_text())
-    written = {name: settings[name] for name in SETTINGS_1} | {"format": 1}
-    (folder / "library.json").write_text(json.dumps(written, indent=1, sort_keys=True))
-    return folder
-
-
 def run(folder, *sources, images=None):
     images = images or FakeImages()
     return index(list(sources), folder, image_encoders=[images], text_encoder=FakeTexts())
 
 
-def test_an_earlier_library_is_read_as_it_is(first):
-    library = PictureStore.open(first)
-    assert len(library) == 4
-    assert len(library.gallery(["visual"])) == 4
-    assert library.find("p1.png").path.endswith("p1.png")
-    assert library.settings.format == 1
-    assert lance.dataset(first / "tables" / "files.lance").schema.equals(FILES_1)
-
-
-def test_indexing_brings_an_earlier_library_up_to_date(first, pictures):
-    images = FakeImages()
-    report = run(first, pictures, images=images)
-    assert (report.unchanged, report.changed, report.rehashed, images.encoded) == (4, 0, 0, 0)
-    library = PictureStore.open(first)
-    assert (library.settings.format, len(library)) == (FORMAT, 4)
-    # From now on other content of the same size and time is noticed.
-    assert "" not in {stamp for (stamp,) in library.store.rows(FILES, ["stamp"])}
-
-
-@pytest.mark.parametrize("name", ["add_texts", "save"])
-def test_a_kill_on_the_way_is_completed_by_the_next_call(first, pictures, name, monkeypatch):
-    def killed(*_, **__):
-        raise KeyboardInterrupt
-
-    library = PictureStore.open(first)
-    with monkeypatch.context() as patched:
-        patched.setattr(library.store if name == "add_texts" else library, name, killed)
-        with pytest.raises(KeyboardInterrupt):
-            index([pictures], library, image_encoders=[FakeImages()], text_encoder=FakeTexts())
-    assert PictureStore.open(first).settings.format == 1
-    assert len(PictureStore.open(first)) == 4
-    assert run(first, pictures).unchanged == 4
-    assert PictureStore.open(first).settings.format == FORMAT
-
-
-def test_a_newer_library_is_refused_in_one_line(first, pictures, capsys):
-    settings = json.loads((first / "library.json").read_text())
-    (first / "library.json").write_text(json.dumps(settings | {"format": FORMAT + 1, "more": 1}))
-    assert limner(["index", str(pictures), "--library", str(first)]) == 1
+@pytest.mark.parametrize(("other", "advice"), [(1, "install a newer limner"), (-1, "index again")])
+def test_a_library_of_another_format_is_refused_in_one_line(pictures, tmp_path, capsys, other, advice):
+    run(tmp_path / "lib", pictures)
+    settings = json.loads((tmp_path / "lib" / "library.json").read_text())
+    (tmp_path / "lib" / "library.json").write_text(
+        json.dumps(settings | {"format": FORMAT + other, "more": 1})
+    )
+    assert limner(["index", str(pictures), "--library", str(tmp_path / "lib")]) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1
-    assert "install a newer limner" in told
+    assert advice in told
 
 
 @pytest.fixture

@@ -51,6 +51,8 @@ def made_up(count):
                 "labels": None,
                 "credit": "",
                 "license": "",
+                "taken_from": "",
+                "camera": "",
             }
         )
     return rows
@@ -228,6 +230,8 @@ def tables(draw):
                 "labels": draw(st.sampled_from([None, [], [{"name": "Füchse", "probability": 0.5}]])),
                 "credit": draw(st.text(LETTERS, max_size=3)),
                 "license": "",
+                "taken_from": "",
+                "camera": "",
             }
         )
     return rows

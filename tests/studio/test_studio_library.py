@@ -112,6 +112,8 @@ def made_up(count):
                 "labels": None,
                 "credit": "",
                 "license": "",
+                "taken_from": "",
+                "camera": "",
             }
         )
     return rows

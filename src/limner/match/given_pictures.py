@@ -124,6 +124,8 @@ def _record(data: bytes, path: str, alt: str) -> Picture:
         phash=f"{phash(decoded.rgb):016x}",
         group=digest,
         taken=words.taken,
+        taken_from=words.taken_from,
+        camera=words.camera,
         captions=words.captions,
         credit=words.credit,
         license=words.license,

@@ -53,10 +53,9 @@ _OF_PROGRAMS = (
 )
 """Folders of storage systems, with thumbnails of other pictures or with deleted files."""
 _NUMBERED = re.compile(r"(.*)(\(\d+\))(\.[^.]+)", re.DOTALL)
-_EDITED = re.compile(
-    "-(?:edited|effects|smile|mix|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み)"
-    r"(?=\.\w+$)"
-)
+EDITED = "edited|bearbeitet|bewerkt|edytowane|modifié|modificato|ha editado|editat|編集済み"
+"""Endings of the names of edits, in the languages of Google Photos, as a regular expression."""
+_EDITED = re.compile(rf"-(?:{EDITED}|effects|smile|mix)(?=\.\w+$)")
 _EXPORT = ".supplemental-metadata"
 _EXPORT_CUT = range(45, 48)
 """Number of characters to which Google's export truncates the name of a picture's JSON file."""

@@ -41,9 +41,12 @@ if TYPE_CHECKING:
 
 CaptionSource = Literal["exif", "iptc", "xmp", "keywords", "sidecar", "metadata", "filename"]
 CAPTION_SOURCES: tuple[CaptionSource, ...] = get_args(CaptionSource)
+TakenFrom = Literal["", "camera", "stated", "digitized"]
+"""Source of a time: the camera (EXIF); other metadata or the file name; or only the time of digitizing."""
 MAX_CAPTION_CHARS = 4000
 MAX_METADATA_BYTES = 4 * 2**20
 """Maximum size of XMP, or of a text, inside a picture."""
+MAX_CAMERA_CHARS = 100
 MAX_CAPTIONS = 100
 """Maximum number of captions of a picture; each is encoded."""
 
@@ -64,17 +67,25 @@ _CAMERA_TOKENS = frozenset(
         r"\w+", "img dsc dscn dscf pict pxl mvimg vid mov wp dji gopr gh gx cimg p r s hpim sam imgp kodak fb"
     )
 )
-# Ordinary words that programs put into names: kept next to others, but no caption by themselves.
+# Ordinary words that programs, or people who number pictures, put into names: kept next to others, but no
+# caption by themselves.
 _FILLERS = frozenset(
-    re.split(
-        r"\s+",
+    re.findall(
+        r"\w+",
         """image picture pic photo scan scanned capture snapshot bild foto untitled unnamed download
-        file received page slide fig figure frame thumb thumbnail copy edit edited final new large small
-        medium original default a i at am pm of the and""",
+        file received page slide fig figure frame thumb thumbnail copy edit edited final new large
+        small medium original default pano burst shot collage kopie bearbeitet step schritt étape etape
+        paso passo stap seite pagina página abb abbildung january february march april may june july
+        august september october november december januar februar märz mai juni juli oktober
+        dezember a i at am pm um of the and""",
     )
 )
-_PROGRAMS = re.compile(r"(?i)(screen[ _-]?shot|bildschirmfoto|captura|capture d|whatsapp|signal-\d|telegram)")
+_PROGRAMS = re.compile(
+    r"(?i)(screen[ _-]?shot|bildschirmfoto|schermata|schermafbeelding|captura|capture d"
+    r"|whatsapp|signal-\d|telegram)"
+)
 _HASH = re.compile(r"(?i)[0-9a-f]{8,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FIRST_IDEOGRAPH = "\u3040"
 _VOWEL = re.compile(r"[aeiouyàáâãäåæèéêëìíîïòóôõöøùúûüýÿœ]", re.IGNORECASE)
 
 
@@ -90,8 +101,9 @@ class Words:
         captions: captions, in reading order.
         credit: creator or credit line, or "".
         license: copyright or licence, or "".
-        taken: capture time, without a time zone if none is stated.
-        digitized: whether `taken` is the time of digitizing or writing, because no capture time is stated.
+        taken: capture time, without a time zone if none is stated; at midnight if only the day is known.
+        taken_from: source of `taken`.
+        camera: make and model of the camera, or "".
         coordinates: where it was taken, or None.
         warnings: one line per damaged piece of metadata.
     """
@@ -100,7 +112,8 @@ class Words:
     credit: str = ""
     license: str = ""
     taken: datetime | None = None
-    digitized: bool = False
+    taken_from: TakenFrom = ""
+    camera: str = ""
     coordinates: Coordinates | None = None
     warnings: tuple[str, ...] = ()
 
@@ -134,10 +147,21 @@ def clean(text: str) -> str:
     return text[:MAX_CAPTION_CHARS]
 
 
+_FILE_NAME = re.compile(r"(?i).{1,250}\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
+
+
 def captions(texts: Iterable[str], source: CaptionSource) -> tuple[Caption, ...]:
-    """Captions from the raw texts of one source, without empty and meaningless ones."""
+    """Captions from the raw texts of one source, without empty and meaningless ones, and without file names,
+    which programs write as titles.
+    """
     cleaned = (clean(text) for text in texts)
-    return tuple(Caption(text=text, source=source) for text in cleaned if text)
+    return tuple(Caption(text=text, source=source) for text in cleaned if text and not _is_file_name(text))
+
+
+def _is_file_name(text: str) -> bool:
+    """Whether a text is only a file name, with its suffix or as a camera or program chose it."""
+    chosen = " " not in text and (camera_number(text) or _HASH.fullmatch(text))
+    return bool(chosen or _FILE_NAME.fullmatch(text))
 
 
 def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
@@ -151,20 +175,22 @@ def unique_captions(found: Iterable[Caption]) -> tuple[Caption, ...]:
 def merge(parts: Iterable[Words]) -> Words:
     """Merge several `Words`, most trusted first.
 
-    All captions are kept, up to `MAX_CAPTIONS`; of credit, licence, time and coordinates, the first counts. A
-    capture time has priority over a time of digitizing, and local time over the same moment in UTC.
+    All captions are kept, up to `MAX_CAPTIONS`; of credit, licence, time, camera and coordinates, the first
+    counts. A capture time has priority over a time of digitizing, a more precise time over the same one, and
+    local time over the same moment in UTC.
     """
     every = list(parts)
     found = unique_captions(caption for part in every for caption in part.captions)
     kept = f"{counted(len(found), 'caption')}; the first {MAX_CAPTIONS} are kept"
     more = (kept,) * (len(found) > MAX_CAPTIONS)
-    taken, digitized = _first_time(every)
+    taken, taken_from = _first_time(every)
     return Words(
         captions=found[:MAX_CAPTIONS],
         credit=next((part.credit for part in every if part.credit), ""),
         license=next((part.license for part in every if part.license), ""),
         taken=taken,
-        digitized=digitized,
+        taken_from=taken_from,
+        camera=next((part.camera for part in every if part.camera), ""),
         coordinates=next((part.coordinates for part in every if part.coordinates), None),
         warnings=(*(warning for part in every for warning in part.warnings), *more),
     )
@@ -174,26 +200,33 @@ _ZONES = timedelta(hours=14)
 """Maximum difference between local time and UTC."""
 
 
-def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, bool]:
-    """The time to use, and whether it is that of digitizing; see `merge`."""
-    stated = sorted((part.digitized, place, part.taken) for place, part in enumerate(parts) if part.taken)
-    if not stated:
-        return None, False
-    digitized, _, first = stated[0]
-    if first.utcoffset() == timedelta(0):
-        for other_digitized, _, other in stated:
-            apart = abs(other.replace(tzinfo=None) - first.replace(tzinfo=None))
-            clock = other.utcoffset() != timedelta(0) and other.time() != time.min  # not a day alone
-            if clock and other_digitized == digitized and apart <= _ZONES:
-                return other, digitized
-    return first, digitized
+def _first_time(parts: Iterable[Words]) -> tuple[datetime | None, TakenFrom]:
+    """The time to use, and its source; see `merge`."""
+    stated = [(part.taken, part.taken_from) for part in parts if part.taken is not None]
+    captured = [(taken, source) for taken, source in stated if source != "digitized"] or stated
+    if not captured:
+        return None, ""
+    first, first_source = captured[0]
+    for other, source in captured[1:]:
+        apart = abs(other.replace(tzinfo=None) - first.replace(tzinfo=None))
+        of_day = is_day(first) and other.date() == first.date()
+        of_second = source == "camera" and apart < timedelta(seconds=1)
+        local = first.utcoffset() == timedelta(0) != other.utcoffset() and apart <= _ZONES
+        if not is_day(other) and (of_day or of_second or local):
+            return other, source
+    return first, first_source
+
+
+def is_day(taken: datetime) -> bool:
+    """Whether only the day of a capture time is known."""
+    return taken.time() == time.min
 
 
 def readable_name(stem: str) -> str:
     """A file name as words, or "" if a camera or a program chose it.
 
     ``grandma-baking-bread`` → "grandma baking bread"; ``IMG_2031``, hashes, UUIDs and screenshots → "".
-    A name needs two words of letters, or no digits and one word of at least four letters.
+    A name needs two words of letters, or one word of at least three letters (``beach 2``, ``Oslo 2019``).
 
     Args:
         stem: file name without folder and suffix.
@@ -208,9 +241,10 @@ def readable_name(stem: str) -> str:
     telling = [word for word in words if word.casefold() not in _FILLERS]
     if not telling or len(mixed) > len(words):
         return ""
-    if len(words) == 1 and (len(words[0]) < 4 or any(letter.isdigit() for letter in text)):
-        return ""
     kept = [token for token in tokens if token in words or (token.isdigit() and len(token) <= 4)]
+    short = len(words[0]) < (2 if words[0] >= _FIRST_IDEOGRAPH else 3)
+    if len(words) == 1 and (short or len(kept) < len(tokens)):
+        return ""
     places = [place for place, token in enumerate(kept) if token in words]
     return " ".join(kept[places[0] : places[-1] + 1])
 
@@ -232,21 +266,30 @@ def camera_number(stem: str) -> tuple[str, int] | None:
     return None if found is None else (found[1], int(found[2]))
 
 
+_DATE = r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)"
+_DAY = re.compile(_DATE + r"(?!\d)")
 _MOMENT = re.compile(
-    r"(?<!\d)((?:19|20)\d\d)(-?)(\d\d)\2(\d\d)"
-    r"(?:[-_ T]| at |)(\d\d)([-.:_]?)(\d\d)\6(\d\d)(?:\d{3})?(?!\d|\s?[AP]M)"
+    _DATE + r"(?:[-_ T]| (?:at|um|à|a|a las?|a la\(s\)|alle|às|om|kl\.?|в) |)"
+    r"(\d\d|\d(?=[.:]))([-.:_]?)(\d\d)\6(\d\d)(\d{3})?(?!\d)(?:\s?([AaPp])[Mm])?"
 )
 
 
 def moment_of_name(stem: str) -> datetime | None:
-    """Time in a file name chosen by a phone, such as ``IMG_20190721_140355``; PXL names have it in UTC."""
-    found = _MOMENT.search(stem)
-    if found is None:
-        return None
-    year, _, month, day, hour, _, minute, second = found.groups()
-    return exif_time(
-        f"{year}:{month}:{day} {hour}:{minute}:{second}", "+00:00" if stem.startswith("PXL_") else ""
-    )
+    """Time in a file name chosen by a program, such as ``IMG_20190721_140355``; PXL names have it in UTC.
+
+    Returns:
+        The time; midnight for a day, as in ``IMG-20190721-WA0003``; None if there is none.
+    """
+    stem = unicodedata.normalize("NFC", stem)
+    zone = "+00:00" if stem.startswith("PXL_") else ""
+    if (found := _MOMENT.search(stem)) is not None:
+        year, _, month, day, hour, _, minute, second, thousandths, half = found.groups()
+        hours = int(hour) if half is None else int(hour) % 12 + 12 * (half in "Pp")
+        clock = f"{hours:02}:{minute}:{second}"
+        if (moment := exif_time(f"{year}:{month}:{day} {clock}", zone, thousandths or "")) is not None:
+            return moment
+    found = _DAY.search(stem)
+    return None if found is None else exif_time("{0}:{2}:{3} 00:00".format(*found.groups()))
 
 
 def _is_word(token: str) -> bool:
@@ -327,14 +370,15 @@ def read_xmp(packet: bytes, suffix: str = "") -> Words:
     trees = [part for name, mark in _TREES.items() for text in texts(name) for part in text.split(mark)]
     keywords = _listed([*texts(f"{_DC}subject"), *trees, *texts(*_DEEP, *_PLACES)])
     rights = texts(f"{_DC}rights", f"{_RIGHTS}UsageTerms", f"{_RIGHTS}WebStatement")
-    captured = texts(f"{_EXIF}DateTimeOriginal", f"{_PHOTOSHOP}DateCreated")
+    original = texts(f"{_EXIF}DateTimeOriginal")
+    captured = [*original, *texts(f"{_PHOTOSHOP}DateCreated")]
     return Words(
         captions=captions(described, "xmp") + captions([keywords], "keywords"),
         credit=_listed(texts(f"{_DC}creator", f"{_PHOTOSHOP}Credit")),
         license=clean(" ".join(rights[:1])),
         # The day of a scan is not used as the day of the photograph, even if that is unknown.
         taken=_xmp_time(captured or texts(f"{_EXIF}DateTimeDigitized", f"{_XMP}CreateDate")),
-        digitized=not captured,
+        taken_from="camera" if original else "stated" if captured else "digitized",
         coordinates=coordinates(
             *(next(map(_xmp_degrees, texts(f"{_EXIF}GPS{name}")), None) for name in ("Latitude", "Longitude"))
         ),
@@ -411,7 +455,10 @@ def embedded(image: Image) -> Words:
 
 
 def _exif(image: Image) -> Words:
-    """EXIF: ImageDescription, UserComment, the XP fields of Windows, date, artist and copyright."""
+    """EXIF: ImageDescription, UserComment, the XP fields of Windows, date, camera, artist and copyright.
+
+    DateTime is the time of the last change and so not used.
+    """
     exif = image.getexif()
     if not exif:
         return Words()
@@ -426,20 +473,28 @@ def _exif(image: Image) -> Words:
         _user_comment(inner.get(Exif.UserComment), big_endian=exif.endian == ">"),
     ]
     keywords = _keywords([_utf16(exif.get(Exif.XPKeywords))])
-    moments = (
-        (inner.get(Exif.DateTimeOriginal), inner.get(Exif.OffsetTimeOriginal)),
-        (inner.get(Exif.DateTimeDigitized), inner.get(Exif.OffsetTimeDigitized)),
-        (exif.get(Exif.DateTime), inner.get(Exif.OffsetTime)),
+    captured, digitized = (
+        exif_time(*(_text(inner.get(field)) for field in fields))
+        for fields in (
+            (Exif.DateTimeOriginal, Exif.OffsetTimeOriginal, Exif.SubsecTimeOriginal),
+            (Exif.DateTimeDigitized, Exif.OffsetTimeDigitized, Exif.SubsecTimeDigitized),
+        )
     )
-    captured, *others = (exif_time(_text(moment), _text(zone)) for moment, zone in moments)
     return Words(
         captions=captions(described, "exif") + captions([keywords], "keywords"),
         credit=clean(artist) or clean(_utf16(exif.get(Exif.XPAuthor))),
         license=clean(rights.replace("\0", " ")),
-        taken=captured or next(filter(None, others), None),
-        digitized=captured is None,
+        taken=captured or digitized,
+        taken_from="camera" if captured else "digitized",
+        camera=_camera(plain(_text(exif.get(Exif.Make))), plain(_text(exif.get(Exif.Model)))),
         warnings=noted,
     )
+
+
+def _camera(make: str, model: str) -> str:
+    """``Apple`` and ``iPhone 13`` → both; ``NIKON CORPORATION`` and ``NIKON D750`` → the model."""
+    repeated = make.split()[:1] == model.split()[:1]
+    return (model if repeated else f"{make} {model}".strip())[:MAX_CAMERA_CHARS]
 
 
 def _exif_encoding(data: bytes) -> tuple[str, tuple[str, ...]]:
@@ -470,16 +525,23 @@ def _gps(image: Image) -> Words:
     return Words(coordinates=coordinates(*found))
 
 
-def exif_time(moment: str, offset: str = "") -> datetime | None:
-    """``2019:07:21 14:03:55`` and ``+02:00`` → a time, with a time zone only if one is stated.
+def exif_time(moment: str, offset: str = "", fraction: str = "") -> datetime | None:
+    """``2019:07:21 14:03:55``, ``+02:00`` and ``48`` → a time, with a time zone only if one is stated.
 
+    Args:
+        moment: day and time.
+        offset: time zone, or "".
+        fraction: decimals of the second, or "".
     Returns:
         None for a time that is empty, zero or impossible, as written by cameras without a set clock.
     """
     found = re.match(r"(\d{4})[:\-](\d{2})[:\-](\d{2})[ T](\d{2}:\d{2}(?::\d{2})?)", moment)
     zone = offset if re.fullmatch(r"[+-]\d{2}:\d{2}", offset) else ""
+    microsecond = int(f"{re.sub('[^0-9].*', '', fraction)[:6]:0<6}")
     with suppress(ValueError):
-        return datetime.fromisoformat("{}-{}-{}T{}".format(*found.groups()) + zone) if found else None
+        if found is not None:
+            taken = datetime.fromisoformat("{}-{}-{}T{}".format(*found.groups()) + zone)
+            return taken.replace(microsecond=microsecond)
     return None
 
 
@@ -517,6 +579,7 @@ def _iptc(image: Image) -> Words:
         credit=clean(", ".join(dict.fromkeys(filter(None, texts(80) + texts(110))))),
         license=clean(" ".join(texts(116))),
         taken=_iptc_time(" ".join(texts(55)), " ".join(texts(60))),
+        taken_from="stated",
         warnings=noted,
     )
 
@@ -737,7 +800,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
     if not isinstance(row, Mapping):
         raise ValueError(f"expected an object with one of {', '.join(TEXT_KEYS)}; found {type(row).__name__}")
     values = {str(key).strip().lower(): value for key, value in row.items()}
-    described = [_unsuffixed(text) for key in TEXT_KEYS for text in _texts(values.get(key))]
+    described = [text for key in TEXT_KEYS for text in _texts(values.get(key))]
     keywords = [part for key in KEYWORD_KEYS for text in _texts(values.get(key)) for part in text.split(",")]
     keywords += _names(values.get("people"))
     return Words(
@@ -745,6 +808,7 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
         credit=_first_line(values, CREDIT_KEYS),
         license=_first_line(values, LICENSE_KEYS),
         taken=_time(values),
+        taken_from="stated",
         coordinates=_export_coordinates(values.get("geodata"))
         or _export_coordinates(values.get("geodataexif")),
     )
@@ -753,7 +817,8 @@ def words_of_row(row: object, source: CaptionSource) -> Words:
 def words_of_name(path: bytes) -> Words:
     """The file name as a caption, if a person chose it, and the time in it."""
     stem = PurePath(os.fsdecode(path)).stem.encode("utf-8", "ignore").decode()
-    return Words(captions=captions([readable_name(stem)], "filename"), taken=moment_of_name(stem))
+    named = captions([readable_name(stem)], "filename")
+    return Words(captions=named, taken=moment_of_name(stem), taken_from="stated")
 
 
 def _names(people: object) -> list[str]:
@@ -776,15 +841,6 @@ def _export_coordinates(place: object) -> Coordinates | None:
 
 def _first_line(values: Mapping[str, Any], keys: Iterable[str]) -> str:
     return next((line for key in keys if (line := clean(", ".join(_texts(values.get(key)))))), "")
-
-
-_FILE_NAME = re.compile(r"(?i).*\.(jpe?g|png|heic|webp|gif|tiff?|avif|bmp|dng|mp4|mov|m4v|3gp)")
-
-
-def _unsuffixed(text: str) -> str:
-    """A text; if it is a file name, as photo exports write for titles, the words in the name."""
-    name = text.strip()
-    return readable_name(name.rpartition(".")[0]) if _FILE_NAME.fullmatch(name) else text
 
 
 def _time(values: Mapping[str, Any]) -> datetime | None:

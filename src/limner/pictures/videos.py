@@ -102,6 +102,7 @@ def frames(video: VideoFile, library: Path, stopped: Callable[[], bool]) -> tupl
         credit=drawn.credit,
         license=drawn.license,
         taken=drawn.taken,
+        taken_from="stated",
         warnings=(f"{drawn.video}: {drawn.fault}",) if drawn.fault else (),
     )
     said = merge((video.words, read_sidecars(video.sidecars, video.path), inside, words_of_name(video.path)))

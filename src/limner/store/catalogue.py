@@ -39,7 +39,7 @@ Groups = NDArray[np.uint64]
 """Near-duplicate groups: the first 64 bits of the id of each group."""
 ID_BYTES = 32
 _CHUNK = 65_536
-_FORMAT = 4
+_FORMAT = 5
 _IDS = b"ids"
 _TEXTS = pa.large_list(pa.struct([("text", pa.large_string()), ("source", pa.large_string())]))
 _CLASSES = pa.large_list(pa.struct([("name", pa.large_string()), ("probability", pa.float64())]))

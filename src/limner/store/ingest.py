@@ -45,7 +45,6 @@ from limner.store.shared import correct_paths
 from limner.store.store import (
     DESCRIPTIONS,
     FILES,
-    FORMAT,
     OCR,
     OCR_SCHEMA,
     SCHEMAS,
@@ -130,9 +129,6 @@ def index(
     with library.writing(), pillow_warnings(), _stop_on_interrupt() as interrupted:
         library.reread()  # another process may have indexed in the meantime
         known = library.settings.sources
-        if library.settings.format < FORMAT:  # limner 0.1.0 had no stamps of files
-            library.store.add_texts(FILES, ("stamp",))
-            library.save(format=FORMAT)
         for name, schema in SCHEMAS.items():
             library.store.ensure(name, schema)
         if approximate_from is not None:
@@ -758,8 +754,10 @@ def _with_words(now: write.FileRow, before: write.FileRow) -> write.FileRow | No
     own = now["captions"] or []
     if not left or any(one["source"] in _OUTSIDE for one in own):
         return None
-    stated = {name: now[name] or before[name] for name in ("credit", "license", "taken")}
-    return {**now, **stated, "captions": [*left, *own]}
+    stated = {name: now[name] or before[name] for name in ("credit", "license", "camera")}
+    dated = now if now["taken"] else before
+    times = {name: dated[name] for name in ("taken", "taken_from")}
+    return {**now, **stated, **times, "captions": [*left, *own]}
 
 
 def _folders(before: bytes, now: Sequence[bytes]) -> tuple[str, str]:

@@ -45,7 +45,6 @@ from limner.store.store import (
     CAPTIONED,
     COORDINATES,
     FILES,
-    FORMAT,
     OCR,
     PICTURES,
     PRESENT,
@@ -54,6 +53,7 @@ from limner.store.store import (
     Settings,
     SpaceInfo,
     Store,
+    check_format,
     read_settings,
     vectors_name,
 )
@@ -297,10 +297,7 @@ class BucketHome(Home):
             raise DataError(
                 f"{self._at}: its settings are damaged ({str(error)[:60]}); index again into another library"
             ) from error
-        if found > FORMAT:
-            raise DataError(
-                f"{self._at}: library format {found}; this limner reads {FORMAT}; install a newer limner"
-            )
+        check_format(str(self._at), found, "index again into another library")
         return settings
 
     @override

@@ -20,10 +20,10 @@ from limner.checksums import checksum, unseal
 from limner.config import Record
 from limner.errors import DataError, LimnerError, MissingError
 from limner.locations import Location
-from limner.store.tables import MEND, BusyError, Checksums, tables_at
+from limner.store.tables import MEND, RENEW, BusyError, Checksums, tables_at
 
 T = TypeVar("T")
-FORMAT = 2
+FORMAT = 3
 SETTINGS_FILE = "library.json"
 APPROXIMATE_FROM = 2_000_000
 """Number of pictures from which searches use an approximate index, see docs/scale.md."""
@@ -106,7 +106,7 @@ def read_settings(folder: Path) -> Settings:
 
     Raises:
         MissingError: none exists.
-        DataError: the settings are damaged, or a newer limner wrote them.
+        DataError: the settings are damaged, or another version of limner wrote them.
     """
     try:
         hint = "restore it from a copy, or remove its first entry, 'checksum', if you changed it yourself"
@@ -121,15 +121,27 @@ def read_settings(folder: Path) -> Settings:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error}); {MEND}") from error
-    if found > FORMAT:
-        raise DataError(
-            f"{folder}: library format {found}; this limner reads {FORMAT}; install a newer limner"
-        )
+    check_format(str(folder), found, RENEW)
     values.pop("checksum", None)  # of a file that was changed by hand
     try:
         return Settings.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']}); {MEND}") from error
+
+
+def check_format(place: str, found: int, renew: str) -> None:
+    """Refuse a library of another format.
+
+    Args:
+        place: folder or URL of the library.
+        found: its format.
+        renew: advice on a library of an earlier format.
+    Raises:
+        DataError: its format is not `FORMAT`.
+    """
+    if found != FORMAT:
+        advice = "install a newer limner" if found > FORMAT else renew
+        raise DataError(f"{place}: library format {found}; this limner reads {FORMAT}; {advice}")
 
 
 FILES, PICTURES = "files", "pictures"
@@ -162,7 +174,9 @@ FILES_SCHEMA = pa.schema(
         ("credit", pa.string()),
         ("license", pa.string()),
         ("taken", pa.string()),
-        ("stamp", pa.string()),  # since format 2
+        ("taken_from", pa.string()),
+        ("camera", pa.string()),
+        ("stamp", pa.string()),
     ]
 )
 """Columns of `files`: one row per path."""
@@ -178,6 +192,8 @@ PICTURES_SCHEMA = pa.schema(
         ("phash", pa.string()),
         ("group", pa.string()),
         ("taken", pa.string()),
+        ("taken_from", pa.string()),
+        ("camera", pa.string()),
         ("captions", _CAPTIONS),
         ("labels", pa.list_(pa.struct([("name", pa.string()), ("probability", pa.float64())]))),
         ("credit", pa.string()),
@@ -293,15 +309,6 @@ class Store:
             raise DataError(
                 f"{self._tables / name}: its columns are not those of this version; {self._tables.mend}"
             )
-
-    def add_texts(self, name: str, columns: Iterable[str]) -> None:
-        """Add missing text columns to a table, empty in every row."""
-        table = self._table(name)
-        with self._tables.writing(name):
-            for column in columns:
-                if column not in table.schema.names:
-                    table.add_columns(pa.schema([(column, pa.string())]))
-                table.update({column: "''"}, f"{column} IS NULL")
 
     def drop(self, name: str) -> None:
         """Remove a table if it exists."""

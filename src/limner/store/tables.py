@@ -205,10 +205,12 @@ class TableFiles:
             raise DataError(f"{self._notes}: damaged ({str(error)[:60]}); {_HINT}") from error
 
 
-MEND = (
-    "put back a copy of the library's folder, or move library.json and tables, and nothing else, out"
-    " of the library's folder and index again: projects and pictures brought in the studio stay"
+RENEW = (
+    "move library.json and tables, and nothing else, out of the library's folder and index again: projects"
+    " and pictures brought in the studio stay"
 )
+"""Advice on the tables of an earlier format in a folder."""
+MEND = f"put back a copy of the library's folder, or {RENEW}"
 """Advice on damaged tables or settings in a folder."""
 _KEPT_HOURS = 6
 _PARTS = ("_versions", "data", "_deletions", "_indices", "_transactions")

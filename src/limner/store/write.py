@@ -121,6 +121,8 @@ def file_row(
         "credit": said.credit,
         "license": said.license,
         "taken": said.taken.isoformat() if said.taken is not None else None,
+        "taken_from": said.taken_from,
+        "camera": said.camera,
         "stamp": stamp,
         "coordinates": said.coordinates,
     }
@@ -245,9 +247,10 @@ def _picture(
         row["labels"] = [{"name": name, "probability": float(value)} for name, value in labels]
     row["paths"] = [file["path"] for file in holding]
     row["captions"] = captions
-    for name in ("credit", "license"):
+    for name in ("credit", "license", "camera"):
         row[name] = next((file[name] for file in holding if file[name]), "")
-    row["taken"] = next((file["taken"] for file in holding if file["taken"]), None)
+    dated = next((file for file in holding if file["taken"]), {"taken": None, "taken_from": ""})
+    row |= {name: dated[name] for name in ("taken", "taken_from")}
     if holding:
         row["size_bytes"] = holding[0]["size"]
     return row
