@@ -50,17 +50,35 @@ class Weights(Record):
         return total
 
 
-class Threshold(Record):
-    """Probability from which a picture is shown: the smaller of `least` and `share` times a mean.
+class RowChance(Record):
+    """Probability that a photograph of a named row belongs to a step: that the row is of the text, times that
+    the photograph lies at this step.
 
     Attributes:
-        least: a fixed probability.
-        share: factor of the mean, over the steps, of the best picture's probability; lowers the threshold in
-            libraries where all probabilities are low.
+        of_text: weights of the log-odds that the row is of the text: a constant, what the text adds to the
+            likelihood of its order, the share of its photographs that belong together, and how well they fit.
+        at_step: weights of a constant and of the log-odds of the alignment.
     """
 
-    least: float = Field(ge=0, lt=1)
-    share: float = Field(ge=0)
+    of_text: dict[Literal["one", "gain", "kept", "typical"], float]
+    at_step: dict[Literal["one", "odds"], float]
+
+    def own(self, gain: float, kept: float, typical: float) -> float:
+        """Probability that a row is of the text.
+
+        Args:
+            gain, kept: see `limner.match.order.Alignment`.
+            typical: mean standard score of the cosines of its photographs with their steps.
+        """
+        values = {"one": 1.0, "gain": gain, "kept": kept, "typical": typical}
+        odds = sum(weight * values[name] for name, weight in self.of_text.items())
+        return float(1.0 / (1.0 + np.exp(-odds)))
+
+    def placed(self, belongs: Float64Array) -> Float64Array:
+        """Probability that photographs lie at a step, in the shape of those of the alignment."""
+        sure = np.clip(belongs, 0.018, 0.982)
+        odds = self.at_step["one"] + self.at_step["odds"] * np.log(sure / (1 - sure))
+        return np.where(belongs > 0, 1.0 / (1.0 + np.exp(-odds)), 0.0)
 
 
 class Pin(Record):
@@ -92,6 +110,7 @@ class Calibration(Record):
         chance: weights of the features of `limner.match.probabilities.probability_features`.
         thresholds: probability below which a step stays blank, by value of the option `show`; ``always`` has
             none.
+        row: probabilities in a named row.
         pin: evidence of a fixed picture for others.
         provenance: data on which the constants were fitted, with the results.
     """
@@ -107,7 +126,8 @@ class Calibration(Record):
     doubt: float = Field(ge=0)
     agreement: Weights
     chance: Weights
-    thresholds: dict[Show, Threshold]
+    thresholds: dict[Show, float]
+    row: RowChance
     pin: Pin
     provenance: dict[str, str]
 

@@ -236,6 +236,11 @@ class Photographs:
         near = looks @ looks.T, base @ base.T
         return cls(strangers(*near), transitions(*near))
 
+    @classmethod
+    def unknown(cls, count: int) -> Photographs:
+        """Photographs that cannot be compared with each other."""
+        return cls(np.full(count, STRANGERS[0]), (np.ones((count, count)), np.ones((count, count))))
+
     def part(self, place: slice) -> Photographs:
         """Some of the photographs."""
         return Photographs(self.stranger[place], (self.pairs[0][place, place], self.pairs[1][place, place]))

@@ -7,8 +7,8 @@ folder whose photographs were taken at several times.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -18,9 +18,13 @@ import numpy as np
 
 from limner.errors import DataError, counted
 from limner.language import words
+from limner.match.calibration import Calibration
+from limner.match.candidates import Float64Array, IntArray, Pool
+from limner.match.order import INSIDE, LOWEST, OF_ROW, Photographs, align, beliefs
+from limner.match.probabilities import PIXELS, WORDS
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
-from limner.store.catalogue import IntArray
+from limner.store.vectors import Gallery
 
 LARGE = 4
 """A named folder with more photographs a step than this is searched like a library."""
@@ -173,3 +177,259 @@ def _sittings(
             if pause.total_seconds() > SITTING_S:
                 cuts.append(number + 1)
     return [made.places[start:end] for start, end in pairwise([*cuts, len(made.places)])]
+
+
+ROWS = 8
+"""Number of rows of a library that are compared with a text."""
+LIKELY = 0.9
+"""Probability that a picture fits, if it belongs to the row of the text."""
+PRESENT = 0.2
+"""A photograph that belongs to the text with a lower probability is not shown."""
+LOOKS, CONTENT = "looks", "base"
+"""Spaces in which photographs of a row are compared."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What rows say about the candidates; S steps, K columns.
+
+    Attributes:
+        value: (S, K) probability that a picture belongs to a step; −inf for those that may not be shown.
+        chance: (S, K) probability that it belongs to the step, or fits it.
+        place: (S, K) place of a picture in its row, from 1; 0 if the row does not speak for it.
+        row: (S, K) index of the row in `names` and `sizes`.
+        names, sizes: names of the rows, and numbers of their places.
+    """
+
+    value: Float64Array
+    chance: Float64Array
+    place: IntArray
+    row: IntArray
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+    def part(self, cells: slice) -> Placed:
+        """Some of the steps."""
+        return replace(
+            self,
+            value=self.value[cells],
+            chance=self.chance[cells],
+            place=self.place[cells],
+            row=self.row[cells],
+        )
+
+
+def _compared(gallery: Gallery, rows: IntArray) -> Photographs:
+    """Compare photographs, given by gallery row, with each other."""
+    if LOOKS not in gallery.spaces or CONTENT not in gallery.spaces:
+        return Photographs.unknown(len(rows))
+    return Photographs.of(
+        *(gallery.space(name).vectors(rows).astype(np.float64) for name in (LOOKS, CONTENT))
+    )
+
+
+def _dense(pool: Pool, values: Float64Array, empty: float) -> Float64Array:
+    """Values (S, K) by step and candidate, (S, C)."""
+    found = np.full((len(values), len(pool.rows)), empty)
+    steps, columns = np.nonzero(pool.there)
+    found[steps, pool.items[steps, columns]] = values[steps, columns]
+    return found
+
+
+def place_named(
+    pool: Pool,
+    evidence: Float64Array,
+    row: NamedRow,
+    given: Mapping[int, int | None],
+    calibration: Calibration,
+) -> Placed:
+    """Place the photographs of a named row that has an order.
+
+    Args:
+        pool: the candidates, with all pictures of the row at every step.
+        evidence: (S, K) from `limner.match.probabilities.evidence`, −inf for those that may not be shown.
+        row: the row.
+        given: gallery row of the picture of fixed steps, or None for a blank, by step.
+        calibration: the weights.
+    """
+    number = {pool.gallery.ids[gallery_row]: at for at, gallery_row in enumerate(pool.rows.tolist())}
+    known = _dense(pool, evidence, -np.inf)
+    usable = np.isfinite(known).any(axis=0)
+    fixed = {row: step for step, row in given.items() if row is not None}
+    places = [
+        [number[one] for one in place if one in number and (usable[number[one]] or pool.rows[number[one]] in fixed)]
+        for place in row.places
+    ]
+    kept = [place for place, shots in enumerate(places) if shots]
+    shots = [places[place] for place in kept]
+    step_of = {
+        at: fixed[int(pool.rows[one])]
+        for at, own in enumerate(shots)
+        for one in own
+        if int(pool.rows[one]) in fixed
+    }
+    free = [step for step in range(len(known)) if step not in given or step in step_of.values()]
+    numbered = {at: row.steps[place] for at, place in enumerate(kept) if place in row.steps}
+    wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
+    value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
+    chance = np.zeros(known.shape)
+    if shots and free:
+        first = np.array([own[0] for own in shots])
+        told = known[np.ix_(free, first)]
+        found = align(
+            np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
+        )
+        belongs = found.belongs
+        present = belongs.sum(axis=0) >= PRESENT
+        typical = _dense(pool, _typical(pool, calibration), 0.0)[np.ix_(free, first)]
+        own = 1.0
+        if not step_of:
+            mean = float((belongs * typical).sum() / max(belongs.sum(), 1e-9))
+            own = calibration.row.own(found.gain, found.kept, mean)
+        certain = own * calibration.row.placed(belongs)
+        for at, mine in enumerate(shots):
+            for version, one in enumerate(mine):
+                value[free, one] = belongs[:, at] * (1 - 1e-6 * version) if present[at] else -np.inf
+                chance[free, one], place_of[free, one] = certain[:, at], at + 1
+    at = pool.items
+    steps = np.arange(len(known))[:, None]
+    allowed = pool.there & np.isfinite(known[steps, at])
+    return Placed(
+        value=np.where(allowed, value[steps, at], -np.inf),
+        chance=np.where(allowed, chance[steps, at], 0.0),
+        place=place_of[steps, at],
+        row=np.zeros(at.shape, dtype=np.int64),
+        names=(row.name,),
+        sizes=(len(shots),),
+    )
+
+
+def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
+    """Cosines (S, K) of the first channel that each picture has, as standard scores among typical cosines."""
+    found, done = np.zeros(pool.items.shape), np.zeros(pool.items.shape, dtype=bool)
+    for name in (*WORDS, *PIXELS):
+        channel = pool.channels.get(name)
+        if channel is None:
+            continue
+        typical = calibration.typical.get(name)
+        score = channel.z if typical is None else (channel.cosine - typical.mean) / typical.std
+        found = np.where(channel.present & ~done, score, found)
+        done |= channel.present
+    return found
+
+
+def likely_rows(pool: Pool, evidence: Float64Array, catalogue: Folders) -> list[Row]:
+    """The rows of a library that the candidates speak for, best first.
+
+    Args:
+        pool: the candidates.
+        evidence: see `place_named`.
+        catalogue: the library.
+    """
+    known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
+    known /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
+    ids = [pool.gallery.ids[row] for row in pool.rows.tolist()]
+    folders, inverse = np.unique(catalogue.folders_of(ids), return_inverse=True)
+    sums = np.zeros((len(known), len(folders)))
+    np.add.at(sums.T, inverse, known.T)
+    sizes = catalogue.sizes()[folders]
+    best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
+    best = np.where(sizes > 1, best, -np.inf)
+    found: list[Row] = []
+    strength = known.sum(axis=0)
+    for folder in np.argsort(-best, kind="stable")[:ROWS].tolist():
+        if best[folder] > -np.inf:
+            mine = np.flatnonzero(inverse == folder)
+            wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
+            found += rows_in(catalogue, int(folders[folder]), wanted)
+    return found
+
+
+def _mean_likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
+    """Mean (S,) over the library of the likelihood of a picture; those that are no candidate count as half of
+    the least likely candidate.
+    """
+    known = np.where(pool.found & np.isfinite(evidence), np.exp(INSIDE * np.maximum(evidence, LOWEST)), 0.0)
+    counts = pool.found.sum(axis=1)
+    least = np.where(pool.found, known, np.inf).min(axis=1, initial=np.inf)
+    rest = np.maximum(pool.available - counts, 0)
+    total = known.sum(axis=1) + np.where(rest > 0, rest * np.minimum(least, 1.0) / 2, 0.0)
+    return np.asarray(total / max(pool.available, 1))
+
+
+def place_in_library(  # noqa: PLR0917
+    pool: Pool,
+    evidence: Float64Array,
+    alone: Float64Array,
+    rows: Sequence[Row],
+    catalogue: Folders,
+    given: Mapping[int, int | None],
+) -> Placed | None:
+    """Weigh the rows of a library, and place their photographs.
+
+    Args:
+        pool: the candidates, with the photographs of the rows at every step.
+        evidence: see `place_named`.
+        alone: (S, K) probability that a picture fits, without any row.
+        rows: from `likely_rows`.
+        catalogue: the library.
+        given: see `place_named`.
+    Returns:
+        None if there is no row.
+    """
+    number = {pool.gallery.ids[row]: at for at, row in enumerate(pool.rows.tolist())}
+    known = _dense(pool, evidence, -np.inf)
+    likelihood = np.exp(INSIDE * np.maximum(np.where(np.isfinite(known), known, LOWEST), LOWEST))
+    likelihood /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
+    fixed = {row: step for step, row in given.items() if row is not None}
+    free = [step for step in range(len(known)) if step not in given or given[step] is not None]
+    firsts, told, compared, wanted, kept = [], [], [], [], []
+    for row in rows:
+        first = [
+            next((number[one] for one in place if one in number and np.isfinite(known[:, number[one]]).any()), -1)
+            for place in row.places
+        ]
+        first = [one for one in first if one >= 0]
+        if len(first) < 2 or not free:
+            continue
+        firsts.append(np.array(first))
+        told.append(likelihood[np.ix_(free, first)])
+        compared.append(_compared(pool.gallery, pool.rows[first]))
+        mine = {at: fixed.get(int(pool.rows[one])) for at, one in enumerate(first)}
+        wanted.append({at: free.index(step) for at, step in mine.items() if step is not None})
+        kept.append(row)
+    if not kept:
+        return None
+    weighed = beliefs(told, compared, catalogue.sizes().tolist(), wanted, pool.available)
+    by_itself = _dense(pool, alone, 0.0)
+    none = max(1.0 - sum(one.weight for one in weighed), 0.0)
+    value, chance = none * by_itself, none * by_itself
+    strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
+    row_of = np.zeros(known.shape, dtype=np.int64)
+    for belief in weighed:
+        first = firsts[belief.row]
+        share = np.zeros(known.shape)
+        fits = by_itself.copy()
+        share[np.ix_(free, first)] = belief.belongs
+        rest = 0.8 * np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1) * by_itself
+        rest[:, first] = 0.0
+        fits[:, first] = np.maximum(LIKELY, fits[:, first])
+        value += belief.weight * (share + rest)
+        chance += belief.weight * fits
+        stronger = belief.weight * share > strongest
+        strongest = np.maximum(strongest, belief.weight * share)
+        places = np.zeros(known.shape[1], dtype=np.int64)
+        places[first] = np.arange(1, len(first) + 1)
+        place_of = np.where(stronger, places, place_of)
+        row_of = np.where(stronger, belief.row, row_of)
+    place_of = np.where(2 * strongest > value, place_of, 0)
+    steps, at = np.arange(len(known))[:, None], pool.items
+    allowed = pool.there & np.isfinite(known[steps, at])
+    return Placed(
+        value=np.where(allowed, value[steps, at], -np.inf),
+        chance=np.where(allowed, chance[steps, at], 0.0),
+        place=place_of[steps, at],
+        row=row_of[steps, at],
+        names=tuple(row.name for row in kept),
+        sizes=tuple(len(row.places) for row in kept),
+    )
