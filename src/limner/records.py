@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, model_validator
@@ -320,6 +321,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 Show = Literal["cautious", "usual", "always"]
+Arrangement = Literal["taken", "name", "any"]
+"""Order of the photographs of a text: that in which they were taken, that of their names, or none."""
 """When to show a picture: only if it probably fits, if it may fit, or at every step."""
 
 FITS, WEAK = 0.5, 0.2
@@ -482,6 +485,73 @@ _SUMMED: dict[Origin, str] = {
 """Words for the origin of a picture in the summary of a storyboard."""
 
 
+class RowPhotograph(Record):
+    """A photograph of a text's own row.
+
+    Attributes:
+        picture: its id.
+        place: index of its place in the row, from 0; photographs of one place are shots of the same moment.
+            None if the row has no order.
+        step: index of the step that shows it, from 0; None if none does.
+    """
+
+    picture: str
+    place: int | None = None
+    step: int | None = None
+
+
+class TextRow(Record):
+    """The photographs that were named beside a text, and how they lie along its steps.
+
+    Attributes:
+        named: folders and pictures that were named.
+        name: name of the folder, or the number of pictures.
+        order: source of the order: ``numbers`` that a person gave, times (``taken``), a ``counter`` in the
+            names, the ``name``, or ``any`` if there is none.
+        photographs: the photographs, in order.
+    """
+
+    named: tuple[str, ...]
+    name: str
+    order: Literal["numbers", "taken", "counter", "name", "any"]
+    photographs: tuple[RowPhotograph, ...]
+
+    def summary(self, pictures: Sequence[Picture]) -> str:
+        """One line: how many photographs lie along how many steps, and which belong to none.
+
+        Args:
+            pictures: records of the photographs.
+        """
+        name = {one.id: Path(one.path).name for one in pictures}
+        steps = {one.step for one in self.photographs if one.step is not None}
+        places: dict[int, list[RowPhotograph]] = {}
+        for number, one in enumerate(self.photographs):
+            places.setdefault(number if one.place is None else one.place, []).append(one)
+        left = [shots[0].picture for shots in places.values() if all(one.step is None for one in shots)]
+        how = {
+            "numbers": "in the order of their numbers",
+            "taken": "in the order taken",
+            "any": "in any order",
+        }
+        how |= {"counter": "in the order of their names", "name": "in the order of their names"}
+        line = (
+            f"{counted(len(places), 'photograph')} of {self.name}:"
+            f" {len(places) - len(left)} along {counted(len(steps), 'step')} {how[self.order]}"
+        )
+        if self.order != "any":
+            line += " (--order any if they have none)"
+        if left:
+            listed = ", ".join(name.get(one, one) for one in left[:MANY_LEFT])
+            more = f" and {len(left) - MANY_LEFT} more" if len(left) > MANY_LEFT else ""
+            belong = "belongs" if len(left) == 1 else "belong"
+            line += f"; {len(left)} {belong} to no step: {listed}{more}"
+        return line
+
+
+MANY_LEFT = 5
+"""Number of photographs that a summary names."""
+
+
 class Board(Record):
     """A storyboard: an illustrated story.
 
@@ -492,6 +562,7 @@ class Board(Record):
         channels: names of the channels that were used.
         threshold: probability below which a step was left blank; 0 if no step could be.
         settings: options that were given.
+        row: the photographs that were named beside the text; None if none were.
         version: limner version.
     """
 
@@ -502,6 +573,7 @@ class Board(Record):
     channels: tuple[str, ...] = ()
     threshold: float = Field(default=0.0, ge=0, le=1)
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
+    row: TextRow | None = None
     version: str = ""
 
     @property

@@ -20,6 +20,7 @@ from limner.match.probabilities import OCR
 from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, percent
 
 if TYPE_CHECKING:
+    from limner.match.rows import Placed
     from limner.records import Board
     from limner.store.catalogue import Catalogue
 
@@ -84,6 +85,7 @@ class Considered:
         allow_repeats: whether runners-up may be used elsewhere.
         runners_up: maximum number of runners-up.
         written: function from ids to the text in those pictures that show any.
+        placed: what the order of photographs says; None if it says nothing.
     """
 
     texts: Sequence[str]
@@ -104,6 +106,7 @@ class Considered:
     allow_repeats: bool
     runners_up: int
     written: Written
+    placed: Placed | None = None
 
     @cached_property
     def _groups(self) -> list[int]:
@@ -118,7 +121,7 @@ class Considered:
         groups, items = self.pool.groups, self.pool.items
         own = self._groups[step]
         taken = {own} if self.allow_repeats else set(self._groups)
-        total = self.score[step] + self.agreement[step]
+        total = np.where(np.isfinite(self.score[step]), self.score[step], 0.0) + self.agreement[step]
         found: list[int] = []
         for column in np.argsort(-total, kind="stable"):
             if len(found) == self.runners_up or total[column] == -np.inf:
@@ -226,6 +229,38 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
 
 
 def _why(  # noqa: PLR0917
+    board: Considered,
+    s: int,
+    column: int,
+    chosen: Candidate,
+    gap: float | None,
+    shown: Mapping[str, str],
+) -> str:
+    """Reason for a choice: its place in a row, or what it has in common with the step."""
+    if board.placed is not None and board.placed.place[s, column]:
+        row = int(board.placed.row[s, column])
+        reason = (
+            f"The {ordinal(int(board.placed.place[s, column]))} of {board.placed.sizes[row]} photographs in"
+            f" {board.placed.names[row]}, which follow your steps"
+        )
+        if chosen.probability is not None and fit_of(chosen.probability) != "fits":
+            reason += f"; {SURE[fit_of(chosen.probability)]}"
+        return f"{reason}."
+    return _why_alike(board, s, column, chosen, gap, shown)
+
+
+def ordinal(number: int) -> str:
+    """An ordinal number: "first" to "tenth", then 11th, 21st, …"""
+    if number <= len(_ORDINALS):
+        return _ORDINALS[number - 1]
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+
+
+def _why_alike(  # noqa: PLR0917
     board: Considered,
     s: int,
     column: int,

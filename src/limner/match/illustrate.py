@@ -32,8 +32,28 @@ from limner.match.candidates import (
 from limner.match.cast import Cast, cast_of
 from limner.match.explain import Considered, Written, explain, no_words
 from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, probabilities
+from limner.match.rows import (
+    Folders,
+    NamedRow,
+    Placed,
+    likely_rows,
+    place_in_library,
+    place_named,
+)
 from limner.progress import Progress
-from limner.records import WEAK, Board, BoardStep, Candidate, Picture, Show, Story, limner_version
+from limner.records import (
+    WEAK,
+    Arrangement,
+    Board,
+    BoardStep,
+    Candidate,
+    Picture,
+    RowPhotograph,
+    Show,
+    Story,
+    TextRow,
+    limner_version,
+)
 from limner.store.catalogue import BoolArray
 from limner.store.search import COSINE, Channel, Index, SimilarityQuery
 from limner.store.vectors import Gallery
@@ -59,6 +79,11 @@ class BoardOptions(Record):
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown more than once.
         pins: picture id, or None to keep the step blank, by index of the step, from 0.
         bans: picture ids that must not be shown.
+        named: folders and pictures that are this text's pictures; all others are left out. Empty for all
+            pictures.
+        order: order of the named pictures: that in which they were ``taken``, that of their ``name``, or
+            ``any``.
+        fill: whether steps to which no named picture belongs get one from the rest of the library.
         runners_up: number of other candidates listed per step.
     """
 
@@ -68,13 +93,16 @@ class BoardOptions(Record):
     allow_repeats: bool = False
     pins: dict[int, str | None] = Field(default_factory=dict)
     bans: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()
+    order: Arrangement = "taken"
+    fill: bool = False
     runners_up: int = Field(default=3, ge=0)
 
     def settings(self) -> dict[str, str | int | float | bool | None]:
         """Options as a flat table."""
-        flat = self.model_dump(exclude={"pins", "bans"})
+        flat = self.model_dump(exclude={"pins", "bans", "named"})
         pins = (f"{step + 1}={picture or 'none'}" for step, picture in sorted(self.pins.items()))
-        return flat | {"pins": " ".join(pins), "bans": " ".join(self.bans)}
+        return flat | {"pins": " ".join(pins), "bans": " ".join(self.bans), "named": "\n".join(self.named)}
 
 
 def step_texts(story: Story) -> list[str]:
@@ -149,6 +177,8 @@ class BoardScores:
         alone: (S, K) probabilities from `freely`.
         odds: (S, K) log-odds with agreement and fixed pictures.
         likes: similarity of candidates to the pictures expected at other steps, by space.
+        row: the pictures that are named beside the text; None for the whole library.
+        placed: what the order of photographs says about the candidates; None if it says nothing.
     """
 
     story: Story
@@ -176,11 +206,13 @@ class BoardScores:
     alone: Float64Array
     odds: Float64Array
     likes: Mapping[str, ExpectedSimilarity]
+    row: NamedRow | None
+    placed: Placed | None
 
     def answers(self, words: QueryTexts, options: BoardOptions) -> bool:
         """Whether these candidates can be reused for given texts and options; fixed pictures may differ."""
-        same = self.options.bans == options.bans and self.options.candidates == options.candidates
-        return self.words is words and same
+        own, other = ((one.bans, one.candidates, one.named, one.order) for one in (self.options, options))
+        return self.words is words and own == other
 
     def column(self, step: int, picture: str) -> int:
         """Column of a picture among the candidates of a step; `BLANK` if it is not one."""
@@ -217,6 +249,8 @@ def score_board(
     held: Mapping[int, str | None] | None = None,
     readings: tuple[Cast, QueryTexts] | None = None,
     calibrated: bool = True,
+    row: NamedRow | None = None,
+    folders: Folders | None = None,
     known: BoardScores | None = None,
     progress: Progress | None = None,
 ) -> BoardScores:
@@ -238,6 +272,9 @@ def score_board(
             pictures are fixed at other steps; a step of only symbols, such as emoji, always.
         calibrated: whether probabilities are valid for the channels; if not, none is stated and no step is
             left blank.
+        row: the pictures that are named beside the text, and no others are used; None for the whole library.
+        folders: the folders of the library, whose photographs may lie along the steps in their order; None
+            leaves them out.
         known: earlier scores for the same channels and gallery; if the text is the same, everything that
             does not depend on fixed pictures is reused.
         progress: receiver of the progress; an error that it raises ends the work.
@@ -249,7 +286,8 @@ def score_board(
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
     cast, words = readings or query_texts(story)
-    given, held = given or {}, _staying(words, given or {}, held or {}, options)
+    ordered = row is not None and row.order != "any"
+    given, held = given or {}, _staying(words, given or {}, held or {}, options, ordered=ordered)
     again = known is not None and known.answers(words, options)
     asked = (
         known.asked
@@ -257,13 +295,18 @@ def score_board(
         else [EncodedSteps.by(channel, words) for channel in channels]
     )
     asked = [one for one in asked if one.reads.any()] or asked
-    index = _among(every, asked, options, {**given, **held, **options.pins}, compared)
+    index = _among(every, asked, options, {**given, **held, **options.pins}, compared, row)
     progress.advance(0)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
     guides = sorted({row for step, row in shown.items() if step not in staying})
     barred = np.zeros(len(index.gallery), dtype=bool)
+    own_rows: list[int] = []
+    if row is not None:
+        own_rows = [one for one in index.gallery.rows(row.pictures).tolist() if one >= 0]
+        barred[:] = True
+        barred[own_rows] = False
     barred[banned] = True
     spaces = {**SPACES, "looks": compared}
     spaces = {
@@ -272,19 +315,33 @@ def score_board(
     nearby = set(most_similar_rows(index, guides, spaces.get("looks"), options.candidates, barred))
     extra = {*shown.values(), *nearby}
     extra_rows = sorted(extra.union(banned.tolist()))
-    pool = pool_of(
-        index,
-        asked,
-        calibration,
-        count=options.candidates,
-        extra=extra_rows,
-        barred=barred,
-        known=known.pool if known is not None and again and known.index is index else None,
-    )
-    own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
-    for channel in channels:
-        if channel.name == RELATION:
-            own = own + channel.evidence.slope * pool.channels[RELATION].cosine
+
+    def candidates(more: Sequence[int], before: Pool | None) -> tuple[Pool, Float64Array]:
+        pool = pool_of(
+            index,
+            asked,
+            calibration,
+            count=options.candidates,
+            extra=sorted({*extra_rows, *own_rows, *more}),
+            barred=barred,
+            known=before,
+        )
+        own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
+        for channel in channels:
+            if channel.name == RELATION:
+                own = own + channel.evidence.slope * pool.channels[RELATION].cosine
+        return pool, own
+
+    pool, own = candidates((), known.pool if known is not None and again and known.index is index else None)
+    rows = []
+    if folders is not None and (row is None or not ordered or row.is_large(len(own))) and len(own) > 1:
+        rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
+        members = index.gallery.rows([one for row in rows for place in row.places for one in place])
+        more = members[members >= 0]
+        if not np.isin(more, pool.rows).all():
+            pool, own = candidates(more.tolist(), pool)
+    if row is not None and ordered:
+        pool = replace(pool, groups=_groups_of(pool, row))
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
     could = np.where(pool.found | banned_cells, own, -np.inf)  # without the bans
     own = np.where(banned_cells, -np.inf, own)
@@ -309,6 +366,13 @@ def score_board(
     sure = {step: column for step, column in columns.items() if step not in staying}
     odds = agreement(pool, own, calibration, likes, sure) if extra_rows else freely
     progress.advance(0)
+    placed = None
+    if row is not None and ordered and not row.is_large(len(own)):
+        usable = np.isin(pool.rows, own_rows)[pool.items] & pool.there & ~banned_cells
+        unread = np.where(np.isfinite(own), own, 0.0)
+        placed = place_named(pool, np.where(usable, unread, -np.inf), row, fixed, calibration)
+    elif rows and folders is not None:
+        placed = place_in_library(pool, own, alone, rows, folders, fixed)
     return BoardScores(
         story=story,
         cast=cast,
@@ -335,7 +399,21 @@ def score_board(
         alone=alone,
         odds=odds,
         likes=likes,
+        row=row,
+        placed=placed,
     )
+
+
+def _groups_of(pool: Pool, row: NamedRow) -> IntArray:
+    """Groups (C,) of the candidates: a place of the row is one, so that its shots are not shown twice."""
+    place = {one: number for number, shots in enumerate(row.places) for one in shots}
+    first = int(pool.groups.max(initial=0)) + 1
+    ids = (pool.gallery.ids[gallery_row] for gallery_row in pool.rows.tolist())
+    groups = [
+        first + place[one] if one in place else int(group)
+        for one, group in zip(ids, pool.groups, strict=True)
+    ]
+    return np.array(groups, dtype=np.int64)
 
 
 def _resemblances(
@@ -366,9 +444,8 @@ def choose_pictures(
         as_it_is: steps of the earlier storyboard that keep their explanation, by index.
     """
     options, calibration, pool, own = scored.options, scored.calibration, scored.pool, scored.own
-    whole, pinned, chance = _worth(scored, scored.fixed)
-    worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
-    limit = _limit(options, calibration, scored.alone[scored.words.worded]) if scored.calibrated else 0.0
+    whole, worth, pinned, chance = _worth(scored, scored.fixed)
+    limit = _limit(options, calibration) if scored.calibrated else 0.0
     groups = pool.groups[pool.items]
     chosen = _assigned(worth, chance >= limit, groups, scored.fixed, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
@@ -396,10 +473,13 @@ def choose_pictures(
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
         written=written,
+        placed=scored.placed,
     )
+    steps = explain(considered, pictures, as_it_is or {})
     return Board(
         story=scored.story,
-        steps=explain(considered, pictures, as_it_is or {}),
+        steps=steps,
+        row=None if scored.row is None else _text_row(scored.row, options, steps),
         library=library,
         channels=tuple(one.name for one in scored.asked),
         threshold=limit,
@@ -483,18 +563,16 @@ def _of_step(
     )
     alone = probabilities(row.pool, row.found, row.freely, row.calibration)
     worded = scored.words.worded
-    whole, guided, chance = _worth(
-        replace(row, alone=alone, extra_rows=extra_rows), () if worded[step] else (0,)
+    placed = None if scored.placed is None else scored.placed.part(cells)
+    whole, worth, guided, chance = _worth(
+        replace(row, alone=alone, extra_rows=extra_rows, placed=placed), () if worded[step] else (0,)
     )
     groups = pool.groups[row.pool.items]
     if not options.allow_repeats:
         used = np.isin(groups, [pool.groups[pool.items[one, own]] for one, own in others])
         used[0, [] if fixed is None else [fixed]] = False
-        whole = np.where(used, -np.inf, whole)
-    every = scored.alone.copy()
-    every[step] = alone[0]
-    limit = _limit(options, scored.calibration, every[worded]) if scored.calibrated else 0.0
-    worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
+        whole, worth = np.where(used, -np.inf, whole), np.where(used, -np.inf, worth)
+    limit = _limit(options, scored.calibration) if scored.calibrated else 0.0
     stays = {0: fixed} if fixed is not None else {} if worded[step] else {0: BLANK}
     score = np.where(np.isfinite(whole), row.own, -np.inf)
     considered = Considered(
@@ -516,6 +594,7 @@ def _of_step(
         allow_repeats=options.allow_repeats,
         runners_up=options.runners_up,
         written=written,
+        placed=placed,
     )
     return explain(considered, pictures)[0].model_copy(update={"position": step})
 
@@ -533,8 +612,12 @@ def _part(pool: Pool, cells: slice, there: BoolArray) -> Pool:
     return replace(pool, items=pool.items[cells], there=there, channels=channels, found=found)
 
 
-def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """(S, K) each: log-odds with the fixed pictures, the part that these add, and probabilities."""
+def _worth(
+    scored: BoardScores, fixed: Collection[int]
+) -> tuple[Float64Array, Float64Array, Float64Array, Float64Array]:
+    """(S, K) each: log-odds with the fixed pictures, values for the assignment (at least 0), the part of the
+    log-odds that the fixed pictures add, and probabilities.
+    """
     pool, calibration = scored.pool, scored.calibration
     # trained runs are not calibrated: their steps count as uncertain
     doubted = doubt(pool, scored.found, calibration, fixed) if scored.calibrated else 1.0
@@ -543,14 +626,42 @@ def _worth(scored: BoardScores, fixed: Collection[int]) -> tuple[Float64Array, F
     if scored.extra_rows:
         also = probabilities(pool, scored.own, scored.odds + np.maximum(pinned, 0.0), calibration)
         chance = np.maximum(chance, also)
-    return scored.odds + pinned, pinned, chance
+    whole = scored.odds + pinned
+    if scored.placed is not None:
+        value = np.where(pool.there, scored.placed.value, -np.inf)
+        sure = np.clip(value, 1e-9, 1 - 1e-9)
+        whole = np.where(np.isfinite(value), np.log(sure / (1 - sure)), -np.inf)
+        return whole, value, pinned, np.where(pool.there, scored.placed.chance, 0.0)
+    return whole, whole - whole.min(where=np.isfinite(whole), initial=0.0), pinned, chance
+
+
+def _text_row(row: NamedRow, options: BoardOptions, steps: Sequence[BoardStep]) -> TextRow:
+    """The named pictures with the steps that show them."""
+    shows = {step.chosen.picture.id: step.position for step in reversed(steps) if step.chosen is not None}
+    return TextRow(
+        named=options.named,
+        name=row.name,
+        order=row.order,
+        photographs=tuple(
+            RowPhotograph(picture=one, place=None if row.order == "any" else place, step=shows.get(one))
+            for place, shots in enumerate(row.places)
+            for one in shots
+        ),
+    )
 
 
 def _staying(
-    words: QueryTexts, given: Mapping[int, str], held: Mapping[int, str | None], options: BoardOptions
+    words: QueryTexts,
+    given: Mapping[int, str],
+    held: Mapping[int, str | None],
+    options: BoardOptions,
+    *,
+    ordered: bool,
 ) -> dict[int, str | None]:
-    """Steps to keep: those that the caller holds, and blanks at steps without words."""
-    blank = dict.fromkeys(np.flatnonzero(~words.worded).tolist())
+    """Steps to keep: those that the caller holds, and blanks at steps without words, which only the order of
+    photographs can illustrate.
+    """
+    blank = [] if ordered else np.flatnonzero(~words.worded).tolist()
     staying = {**{step: None for step in blank if step not in given}, **held}
     return {step: one for step, one in staying.items() if step not in options.pins}
 
@@ -573,14 +684,11 @@ def _assigned(
     return assign(np.where(fits, worth, -np.inf), groups, kept, allow_repeats=allow_repeats)
 
 
-def _limit(options: BoardOptions, calibration: Calibration, chance: Float64Array) -> float:
+def _limit(options: BoardOptions, calibration: Calibration) -> float:
     """Probability below which a step stays blank."""
     if options.min_probability is not None:
         return options.min_probability
-    threshold = calibration.thresholds.get(options.show)
-    if threshold is None or not chance.size:
-        return 0.0
-    return min(threshold.least, threshold.share * float(chance.max(axis=1).mean()))
+    return calibration.thresholds.get(options.show, 0.0)
 
 
 def _among(
@@ -589,12 +697,15 @@ def _among(
     options: BoardOptions,
     wanted: Mapping[int, str | None],
     compared: str,
+    row: NamedRow | None,
 ) -> Index:
-    """Index to choose from: all pictures, or in a large library those that are similar to the texts or to
-    fixed pictures.
+    """Index to choose from: all pictures, or in a large library those that are named, or those that are
+    similar to the texts or to fixed pictures.
     """
     fixed = sorted({one for one in wanted.values() if one is not None})
     like = SimilarityQuery(fixed, compared, COSINE, options.candidates) if fixed else None
+    if row is not None:
+        return every.among((), [*fixed, *options.bans, *row.pictures])
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
     return every.among(requests, [*fixed, *options.bans], like)
 

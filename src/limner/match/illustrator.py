@@ -515,9 +515,11 @@ class Illustrator:
     ) -> BoardScores:
         """Score the pictures for a text, with a cache for requests about its steps."""
         from limner.match.illustrate import score_board
+        from limner.match.rows import named_row
 
         story, _, channels, readings = asked
         progress.advance(0)  # after waiting for other threads
+        row = named_row(self.catalogue, options.named, story, options.order) if options.named else None
         scored = score_board(
             story,
             self.index,
@@ -528,6 +530,8 @@ class Illustrator:
             held=held,
             readings=readings,
             calibrated=self.calibrated,
+            row=row,
+            folders=self.catalogue if self.model is None and options.order != "any" else None,
             known=next((one for one in self._recent_scores if one.words is readings[1]), None),
             progress=progress,
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -46,7 +46,8 @@ class Folders(Protocol):
     def in_folder(self, number: int) -> list[str]:
         """Ids of the pictures of a folder, in order of time and name."""
 
-    def sizes(self) -> IntArray:
+    @property
+    def folder_sizes(self) -> IntArray:
         """Number of pictures of each folder."""
 
     def pictures(self, ids: Sequence[str]) -> list[Picture]:
@@ -68,13 +69,15 @@ class NamedRow:
     name: str
     pictures: tuple[str, ...]
     places: tuple[tuple[str, ...], ...]
-    order: str
+    order: Literal["numbers", "taken", "counter", "name", "any"]
     steps: dict[int, int] = field(default_factory=dict)
 
+    def is_large(self, steps: int) -> bool:
+        """Whether there are so many photographs that most belong to no step of the text."""
+        return len(self.places) > LARGE * steps
 
-def named_row(
-    catalogue: Folders, named: Sequence[str], story: Story, by: Arrangement = "taken"
-) -> NamedRow:
+
+def named_row(catalogue: Folders, named: Sequence[str], story: Story, by: Arrangement = "taken") -> NamedRow:
     """Find the pictures named beside a text, and their order.
 
     If a folder below what is named is called like the text's file or title, only its pictures count.
@@ -108,9 +111,7 @@ def _within(folder: str) -> str:
     return folder.rstrip(os.sep) + os.sep
 
 
-def _called(
-    pictures: list[Picture], named: Sequence[str], story: Story
-) -> tuple[list[Picture], str]:
+def _called(pictures: list[Picture], named: Sequence[str], story: Story) -> tuple[list[Picture], str]:
     """The pictures of a folder that is called like the text, and its name; else all, and ""."""
     titles = {" ".join(words(text)) for text in (story.title, Path(story.id).stem.replace("_", " "))} - {""}
     roots = {Path(path) for path in named}
@@ -163,9 +164,7 @@ def rows_in(catalogue: Folders, folder: int, wanted: Sequence[str]) -> list[Row]
     return found
 
 
-def _sittings(
-    made: RowOrder, taken: dict[str, datetime | None]
-) -> list[tuple[tuple[str, ...], ...]]:
+def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[tuple[str, ...], ...]]:
     """Places of a row in order of time, divided at long pauses."""
     if made.kind != "taken":
         return []
@@ -257,7 +256,11 @@ def place_named(
     usable = np.isfinite(known).any(axis=0)
     fixed = {row: step for step, row in given.items() if row is not None}
     places = [
-        [number[one] for one in place if one in number and (usable[number[one]] or pool.rows[number[one]] in fixed)]
+        [
+            number[one]
+            for one in place
+            if one in number and (usable[number[one]] or pool.rows[number[one]] in fixed)
+        ]
         for place in row.places
     ]
     kept = [place for place, shots in enumerate(places) if shots]
@@ -318,13 +321,16 @@ def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
     return found
 
 
-def likely_rows(pool: Pool, evidence: Float64Array, catalogue: Folders) -> list[Row]:
+def likely_rows(
+    pool: Pool, evidence: Float64Array, catalogue: Folders, among: frozenset[str] | None = None
+) -> list[Row]:
     """The rows of a library that the candidates speak for, best first.
 
     Args:
         pool: the candidates.
         evidence: see `place_named`.
         catalogue: the library.
+        among: ids of the only pictures that count; None for all.
     """
     known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
     known /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
@@ -332,7 +338,7 @@ def likely_rows(pool: Pool, evidence: Float64Array, catalogue: Folders) -> list[
     folders, inverse = np.unique(catalogue.folders_of(ids), return_inverse=True)
     sums = np.zeros((len(known), len(folders)))
     np.add.at(sums.T, inverse, known.T)
-    sizes = catalogue.sizes()[folders]
+    sizes = catalogue.folder_sizes[folders]
     best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
     best = np.where(sizes > 1, best, -np.inf)
     found: list[Row] = []
@@ -342,7 +348,10 @@ def likely_rows(pool: Pool, evidence: Float64Array, catalogue: Folders) -> list[
             mine = np.flatnonzero(inverse == folder)
             wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
             found += rows_in(catalogue, int(folders[folder]), wanted)
-    return found
+    if among is None:
+        return found
+    parts = (Row(row.name, tuple(place for place in row.places if place[0] in among)) for row in found)
+    return [row for row in parts if len(row.places) > 1]
 
 
 def _mean_likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
@@ -386,7 +395,10 @@ def place_in_library(  # noqa: PLR0917
     firsts, told, compared, wanted, kept = [], [], [], [], []
     for row in rows:
         first = [
-            next((number[one] for one in place if one in number and np.isfinite(known[:, number[one]]).any()), -1)
+            next(
+                (number[one] for one in place if one in number and np.isfinite(known[:, number[one]]).any()),
+                -1,
+            )
             for place in row.places
         ]
         first = [one for one in first if one >= 0]
@@ -400,7 +412,7 @@ def place_in_library(  # noqa: PLR0917
         kept.append(row)
     if not kept:
         return None
-    weighed = beliefs(told, compared, catalogue.sizes().tolist(), wanted, pool.available)
+    weighed = beliefs(told, compared, catalogue.folder_sizes.tolist(), wanted, pool.available)
     by_itself = _dense(pool, alone, 0.0)
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * by_itself

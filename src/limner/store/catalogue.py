@@ -217,6 +217,39 @@ class Catalogue:
         """
         return self._take(self._rows(ids))
 
+    def under(self, place: str) -> list[Picture]:
+        """Pictures with a file in a folder or below it, or with a file at this path."""
+        return self.pictures(self.passing(Only(folder=place)) or self._at(place))
+
+    def _at(self, path: str) -> list[str]:
+        """Id of the picture with a file at a path, if there is one."""
+        there = pc.any(pc.equal(pc.list_flatten(self._table["paths"]), path)).as_py()
+        if not there:
+            return []
+        parents = pc.list_parent_indices(self._table["paths"])
+        rows = parents.filter(pc.equal(pc.list_flatten(self._table["paths"]), path))
+        return [self.ids[int(rows[0].as_py())]]
+
+    def folders_of(self, ids: Iterable[str]) -> IntArray:
+        """(K,) number of the folder of each picture's first file; see `in_folder`."""
+        return np.asarray(self._folder_numbers[self.ids.rows(ids)])
+
+    def in_folder(self, number: int) -> list[str]:
+        """Ids of the pictures whose first file is in a folder, in order of time, then of path."""
+        rows = self._by_time
+        return text_of(self._raw("id")[rows[self._folder_numbers[rows] == number]])
+
+    @cached_property
+    def folder_sizes(self) -> IntArray:
+        """Number of pictures of each folder, by number."""
+        return np.bincount(self._folder_numbers).astype(np.int64)
+
+    @cached_property
+    def _folder_numbers(self) -> IntArray:
+        """(M,) number of the folder of each picture's first file."""
+        folders = _split(_first_of(self._table))[0].dictionary_encode()
+        return np.asarray(folders.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
     def _rows(self, ids: Sequence[str]) -> IntArray:
         """(K,) rows of pictures; raises as `pictures`."""
         rows = self.ids.rows(ids)
