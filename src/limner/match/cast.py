@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from limner.language import english_words, split_sentences
 
@@ -56,6 +56,20 @@ RELATIONS = frozenset(
     )
 )  # fmt: skip
 """Words for relatives and the like, which a picture cannot show; never used as a kind."""
+_INSTRUCTIONS = """
+    add adjust align apply arrange assemble attach bake beat bend blanch blend boil bolt braise bring brush
+    chill chop clean coat combine connect cook cool cover crack crimp crush cut detach dilute dip discard
+    disconnect dissolve drain drill drizzle drop dry fasten fill filter fit flip fold fry garnish glue grate
+    grease grill grind heat hold insert install keep knead lay leave loosen lower make marinate mash measure
+    melt mince mix mount open paste peel place plug pour preheat prepare press prick pull push put reduce
+    refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute sauté scoop score scrape
+    screw seal season secure select separate serve set sew shake shape shred sift simmer skim slice slide
+    soak solder spoon spray spread sprinkle squeeze stack steam stick stir strain tape tap tie tighten toast
+    take toss transfer trim turn twist unplug unscrew use warm wash weigh whip whisk wind wipe wrap
+    """
+INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
+"""Verbs with which sentences of recipes and guides often begin."""
+_OPENING = re.compile(r"(?:^\W*|, )(?:step \d+\W+)?(?:(?:then|now|next|first|finally|\w+ly),? )*([^\W\d_]+)")
 NEAR = 64
 """Number of characters before a name in which its kind is searched."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
@@ -124,6 +138,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         title: title of the text, or "".
     """
     kinds: dict[str, str] = {}
+    if instructs(texts):
+        return Cast()
     names = names_of(texts)
     said: dict[str, Counter[str]] = {name: Counter() for name in names}
     for text in (title, *texts):
@@ -164,6 +180,18 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         if count >= enough and (enough == 1 or every[best] > rest):
             return Cast(best, kinds)
     return Cast("", kinds)
+
+
+def instructs(texts: Sequence[str]) -> bool:
+    """Whether most steps of a text contain an instruction, as those of recipes and guides do.
+
+    An instruction is a sentence that begins with a verb, "Mix …", also after a first clause, "In a bowl, mix …".
+    """
+    openings = (
+        [_OPENING.findall(sentence.lower())[:2] for sentence in split_sentences(text)] for text in texts
+    )
+    instructed = sum(not INSTRUCTIONS.isdisjoint(chain(*words)) for words in openings)
+    return 2 * instructed > len(texts)
 
 
 def being(word: str) -> str | None:

@@ -110,7 +110,9 @@ def query_texts(
     """
     texts = step_texts(story)
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
-    cast = cast_of([text for text, one in zip(texts, english, strict=True) if one], story.title)
+    supplied = any(block.role == "supplies" for block in story.blocks)
+    spoken = [text for text, one in zip(texts, english, strict=True) if one]
+    cast = Cast() if supplied else cast_of(spoken, story.title)
     spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
     readings = QueryTexts.of(spelled, story.title, languages, texts)
     if any(rewritten):
