@@ -185,7 +185,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
 def instructs(texts: Sequence[str]) -> bool:
     """Whether most steps of a text contain an instruction, as those of recipes and guides do.
 
-    An instruction is a sentence that begins with a verb, "Mix …", also after a first clause, "In a bowl, mix …".
+    An instruction is a sentence that begins with a verb, such as "Mix it", or has one after its first comma,
+    such as "In a bowl, mix it".
     """
     openings = (
         [_OPENING.findall(sentence.lower())[:2] for sentence in split_sentences(text)] for text in texts

@@ -16,7 +16,7 @@ from limner.language import ENGLISH, matched, stem, words
 from limner.match.board import BLANK
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.cast import Cast
-from limner.match.probabilities import OCR
+from limner.match.probabilities import OCR, OCR_FROM, OCR_WEIGHT
 from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, percent
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ WORDED = {"captions", "multilingual", "labels", OCR}
 PLAIN = {
     "captions": "its caption means nearly the same",
     "multilingual": "its caption means nearly the same",
-    OCR: "what is written in it means nearly the same",
+    OCR: "the text in the picture means nearly the same",
     "model": "the trained model finds that it fits",
     "relation": "it has the relation asked for",
 }
@@ -242,6 +242,8 @@ def _why(  # noqa: PLR0917
     if in_writing := matched(board.texts[s], [shown.get(chosen.picture.id, "")]):
         listed = ", ".join(f"“{word}”" for word in in_writing[:5])
         parts.append(f"the picture says {listed}")
+    elif _written_counts(board, s, column):
+        parts.append(PLAIN[OCR])
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
         if strongest is None:
@@ -265,6 +267,14 @@ def _why(  # noqa: PLR0917
         parts.append("a better one is shown at another step or would be missed there")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
+
+
+def _written_counts(board: Considered, s: int, column: int) -> bool:
+    """Whether the text in a picture adds noticeably to its evidence."""
+    read = board.pool.channels.get(OCR)
+    return read is not None and bool(
+        read.present[s, column] and OCR_WEIGHT * (read.cosine[s, column] - OCR_FROM) > NOTICEABLE
+    )
 
 
 def _shows(picture: Picture, being: str) -> bool:
