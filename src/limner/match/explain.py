@@ -50,6 +50,8 @@ PLAIN = {
 }
 """Meaning of a high score in a channel; in all others, the content of the picture fits."""
 
+SPARED = "Left without a picture: other steps have as many pictures as the text gets."
+
 SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
 
 
@@ -78,6 +80,7 @@ class Considered:
         chance: (S, K) probability that candidates fit; None without a calibration.
         limit: probability below which a step was left blank.
         ruled_out: (S,) whether a banned picture could have fitted.
+        spared: steps left blank because the others have as many pictures as the text gets.
         pinned: steps that the user fixed.
         given: steps whose picture is in the text itself.
         held: steps that keep an earlier picture, so that nothing was chosen for them.
@@ -98,6 +101,7 @@ class Considered:
     chance: Float64Array | None
     limit: float
     ruled_out: NDArray[np.bool_]
+    spared: frozenset[int]
     pinned: frozenset[int]
     given: frozenset[int]
     held: frozenset[int]
@@ -178,7 +182,7 @@ def _step(
         origin, blank, reason = "blank", "asked for", "No picture here, as you asked."
     elif chosen is None:
         origin = "blank"
-        blank, reason = _why_blank(board, s, probability)
+        blank, reason = ("enough", SPARED) if s in board.spared else _why_blank(board, s, probability)
     elif s in board.pinned:
         origin, reason = "pinned", "You fixed this picture here."
     elif s in board.given:
@@ -239,11 +243,7 @@ def _why(  # noqa: PLR0917
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
-    if in_writing := matched(board.texts[s], [shown.get(chosen.picture.id, "")]):
-        listed = ", ".join(f"“{word}”" for word in in_writing[:5])
-        parts.append(f"the picture says {listed}")
-    elif _written_counts(board, s, column):
-        parts.append(PLAIN[OCR])
+    parts += _written_in(board, s, column, shown.get(chosen.picture.id, ""))
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
         if strongest is None:
@@ -269,12 +269,15 @@ def _why(  # noqa: PLR0917
     return sentence[0].upper() + sentence[1:]
 
 
-def _written_counts(board: Considered, s: int, column: int) -> bool:
-    """Whether the text in a picture adds noticeably to its evidence."""
+def _written_in(board: Considered, s: int, column: int, text: str) -> list[str]:
+    """The text in a picture as a reason: words in common with the step, or a noticeable evidence."""
+    if in_common := matched(board.texts[s], [text]):
+        listed = ", ".join(f"“{word}”" for word in in_common[:5])
+        return [f"the picture says {listed}"]
     read = board.pool.channels.get(OCR)
-    return read is not None and bool(
-        read.present[s, column] and OCR_WEIGHT * (read.cosine[s, column] - OCR_FROM) > NOTICEABLE
-    )
+    if read is None or not read.present[s, column]:
+        return []
+    return [PLAIN[OCR]] if OCR_WEIGHT * (read.cosine[s, column] - OCR_FROM) > NOTICEABLE else []
 
 
 def _shows(picture: Picture, being: str) -> bool:
@@ -317,7 +320,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons for a blank that more captions, encoders or pictures could remove."""
-SETTLED = ("asked for", "missing", "no words")
+SETTLED = ("asked for", "missing", "no words", "enough")
 """Reasons for a blank that more pictures would not change."""
 
 
