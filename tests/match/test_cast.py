@@ -8,7 +8,7 @@ import pytest
 from limner.match import cast as module
 from limner.match.cast import BEINGS, RELATIONS, Cast, being, cast_of, names_of, sentences
 from limner.match.illustrate import query_texts
-from limner.records import Step, Story
+from limner.records import Block, Step, Story
 
 
 def read(texts, title=""):
@@ -44,6 +44,40 @@ def test_the_text_says_what_a_name_is(said, kind):
     assert cast.protagonist == kind
     assert cast.spelled("She slept.") == f"a {kind}: She slept."
     assert cast.spelled("Then Nell’s friend left.") == f"Then the {kind}’s friend left."
+
+
+def test_recipes_and_guides_have_no_protagonist():
+    """A chicken that is cooked is nobody whom the text is about."""
+    steps = [
+        "Wash the chicken.",
+        "In a large pot, simmer the chicken.",
+        "3. Then carefully cut the chicken up.",
+    ]
+    assert cast_of(steps) == Cast()
+    assert (
+        cast_of(["The hen was hungry.", "So the hen ran.", "“Cut it out,” said the hen."]).protagonist
+        == "hen"
+    )
+    method = ["The chicken goes in the pot.", "After an hour, the chicken is done."]
+    parts = [Block(text="A chicken", role="supplies"), *(Block(text=text) for text in method)]
+    recipe = Story(
+        id="soup",
+        steps=[Step(text=text, run=(n, n + 1)) for n, text in enumerate(method, 1)],
+        blocks=parts,
+    )
+    assert query_texts(recipe)[0] == Cast()
+    assert (
+        query_texts(
+            recipe.model_copy(
+                update={
+                    "blocks": tuple(
+                        map(Block.model_validate, [{**part.model_dump(), "role": ""} for part in parts])
+                    )
+                }
+            )
+        )[0].protagonist
+        == "chicken"
+    )
 
 
 def test_a_kind_can_be_the_name():

@@ -385,13 +385,14 @@ def choose_pictures(
     worth = whole - whole.min(where=np.isfinite(whole), initial=0.0)
     limit = _limit(options, calibration, scored.alone[scored.words.worded]) if scored.calibrated else 0.0
     groups = pool.groups[pool.items]
-    chosen = _assigned(worth, chance >= limit, groups, scored.fixed, allow_repeats=options.allow_repeats)
+    fits = (chance >= limit) & (worth > -np.inf)
+    chosen = _assigned(worth, fits, groups, scored.fixed, allow_repeats=options.allow_repeats)
     texts = step_texts(scored.story)
     count = picture_count(scored.story, texts, options.count)
-    spared = spared_steps(chosen, chance, count, scored.fixed, outside)
+    spared = spared_steps(chosen, chance, fits, count, scored.fixed, outside)
     if spared:
         fixed = {**scored.fixed, **dict.fromkeys(spared, BLANK)}
-        chosen = _assigned(worth, chance >= limit, groups, fixed, allow_repeats=options.allow_repeats)
+        chosen = _assigned(worth, fits, groups, fixed, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
     if len(scored.banned):
         could = scored.could

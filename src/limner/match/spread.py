@@ -11,6 +11,7 @@ from limner.language import words
 from limner.match.board import BLANK, Float64Array, IntArray
 from limner.match.cast import instructs
 from limner.records import Story
+from limner.store.catalogue import BoolArray
 
 ADJACENT_COST = 0.1
 """What two pictures at steps that follow directly cost, as a probability."""
@@ -41,18 +42,20 @@ def picture_count(story: Story, texts: Sequence[str], count: int | Literal["all"
     return max(1, round(sum(lines) / WORDS_PER_PICTURE)) if is_prose else len(texts)
 
 
-def spared_steps(
+def spared_steps(  # noqa: PLR0917
     columns: IntArray,
     chances: Float64Array,
+    fits: BoolArray,
     count: int,
     fixed: Mapping[int, int],
     outside: Collection[int] = (),
 ) -> list[int]:
-    """Steps that lose their picture so that no more than a number of pictures are shown.
+    """Steps that get no picture, although some fit, so that no more than a number of pictures are shown.
 
     Args:
         columns: (S,) chosen columns, or `BLANK`.
         chances: (S, K) probabilities, 0 to 1.
+        fits: (S, K) whether a candidate may be shown.
         count: number of pictures.
         fixed: column of a fixed picture, or `BLANK`, by step.
         outside: steps that show a picture that is not a candidate.
@@ -61,7 +64,9 @@ def spared_steps(
     own = np.full(len(columns), -np.inf)
     own[shown] = chances[shown, columns[shown]]
     kept = spread(own, count, {*outside, *(step for step, column in fixed.items() if column != BLANK)})
-    return sorted(set(shown.tolist()) - kept)
+    if kept.issuperset(shown.tolist()):
+        return []
+    return [step for step in np.flatnonzero(fits.any(axis=1)).tolist() if step not in kept | fixed.keys()]
 
 
 def spread(
