@@ -137,6 +137,29 @@ def test_options_and_title(project, edit):
     assert edit(named, kind="retitle", title=" ")["title"] == "Untitled"
 
 
+def test_a_number_of_pictures_is_kept_by_edits_but_those_asked_for_are_added(project, edit):
+    def blanks(project):
+        return [step["blank"] for step in project["board"]["steps"]]
+
+    two = edit(project, kind="options", options={"min_probability": 0, "count": 2})
+    assert sorted(map(str, blanks(two))) == ["None", "None", "enough", "enough"]
+    step = shown(two).index(None)
+    more = edit(two, kind="unlock", step=step)
+    assert shown(more)[step] is not None
+    assert [own for own in range(4) if shown(more)[own] != shown(two)[own]] == [step]
+    assert more["options"]["count"] == more["board"]["settings"]["count"] == 2
+    spared = blanks(more).index("enough")
+    runner_up = more["board"]["steps"][spared]["runners_up"][0]["picture"]["id"]
+    assert blanks(edit(more, kind="ban", picture=runner_up))[spared] == "enough"
+    for number, count in ((spared, 3), (step, 3)):
+        reworded = edit(more, kind="reword", step=number, text="A fox walks in the snow at night.")
+        assert sum(picture is not None for picture in shown(reworded)) == count
+    again = edit(more, kind="again")
+    assert shown(again) == shown(two)
+    assert None not in shown(edit(again, kind="options", options={"min_probability": 0, "count": "all"}))
+    edit(again, 422, kind="options", options={"count": 0})
+
+
 @pytest.mark.parametrize(
     "options",
     [{"show": "cautious"}, {"show": "usual"}, {"show": "always"}, {"min_probability": 0.3}],
