@@ -54,10 +54,8 @@ def test_recipes_and_guides_have_no_protagonist():
         "3. Then carefully cut the chicken up.",
     ]
     assert cast_of(steps) == Cast()
-    assert (
-        cast_of(["The hen was hungry.", "So the hen ran.", "“Cut it out,” said the hen."]).protagonist
-        == "hen"
-    )
+    spoken = ["The hen was hungry.", "“Cut it out,” said the hen.", "'Take it!' said the hen."]
+    assert cast_of(spoken).protagonist == "hen"
     method = ("The chicken goes in the pot.", "After an hour, the chicken is done.")
     steps = [Step(text=text, run=(place, place + 1)) for place, text in enumerate(method, 1)]
     for role, protagonist in (("supplies", ""), ("", "chicken")):

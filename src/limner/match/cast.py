@@ -60,16 +60,18 @@ _INSTRUCTIONS = """
     add adjust align apply arrange assemble attach bake beat bend blanch blend boil bolt braise bring brush
     chill chop clean coat combine connect cook cool cover crack crimp crush cut detach dilute dip discard
     disconnect dissolve drain drill drizzle drop dry fasten fill filter fit flip fold fry garnish glue grate
-    grease grill grind heat hold insert install keep knead lay leave loosen lower make marinate mash measure
-    melt mince mix mount open paste peel place plug pour preheat prepare press prick pull push put reduce
-    refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute sauté scoop score scrape
+    grease grill grind heat hold insert install keep knead lay leave lift loosen lower make marinate mash
+    measure melt mince mix mount open paste peel place plug pour preheat prepare press prick pull push put
+    reduce refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute sauté scoop score scrape
     screw seal season secure select separate serve set sew shake shape shred sift simmer skim slice slide
     soak solder spoon spray spread sprinkle squeeze stack steam stick stir strain tape tap tie tighten toast
     take toss transfer trim turn twist unplug unscrew use warm wash weigh whip whisk wind wipe wrap
     """
 INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
 """Verbs with which sentences of recipes and guides often begin."""
-_OPENING = re.compile(r"(?:^\W*|, )(?:step \d+\W+)?(?:(?:then|now|next|first|finally|\w+ly),? )*([^\W\d_]+)")
+_OPENING = re.compile(
+    r"(?:^[^\w'\"‘“„«]*|, )(?:step \d+\W+)?(?:(?:then|now|next|first|finally|\w+ly),? )*([^\W\d_]+)"
+)
 NEAR = 64
 """Number of characters before a name in which its kind is searched."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
