@@ -57,15 +57,16 @@ RELATIONS = frozenset(
 )  # fmt: skip
 """Words for relatives and the like, which a picture cannot show; never used as a kind."""
 _INSTRUCTIONS = """
-    add adjust align apply arrange assemble attach bake beat bend blanch blend boil bolt braise bring brush
-    chill chop clean coat combine connect cook cool cover crack crimp crush cut detach dilute dip discard
-    disconnect dissolve drain drill drizzle drop dry fasten fill filter fit flip fold fry garnish glue grate
-    grease grill grind heat hold insert install keep knead lay leave lift loosen lower make marinate mash
-    measure melt mince mix mount open paste peel place plug pour preheat prepare press prick pull push put
-    reduce refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute sauté scoop score scrape
-    screw seal season secure select separate serve set sew shake shape shred sift simmer skim slice slide
-    soak solder spoon spray spread sprinkle squeeze stack steam stick stir strain tape tap tie tighten toast
-    take toss transfer trim turn twist unplug unscrew use warm wash weigh whip whisk wind wipe wrap
+    add adjust align apply arrange assemble attach bake beat bend blanch blend boil bolt braise bring
+    brush chill chop clean coat combine connect cook cool cover crack crimp crush cut detach dilute dip
+    discard disconnect dissolve drain drill drizzle drop dry fasten fill filter fit flip fold fry garnish
+    glue grate grease grill grind heat hold insert install keep knead lay leave lift loosen lower make
+    marinate mash measure melt mince mix mount open paste peel place plug pour preheat prepare press prick
+    pull push put reduce refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute
+    sauté scoop score scrape screw seal season secure select separate serve set sew shake shape shred sift
+    simmer skim slice slide soak solder spoon spray spread sprinkle squeeze stack steam stick stir strain
+    take tap tape tie tighten toast toss transfer trim turn twist unplug unscrew use warm wash weigh whip
+    whisk wind wipe wrap
     """
 INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
 """Verbs with which sentences of recipes and guides often begin."""
