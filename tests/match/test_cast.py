@@ -54,6 +54,10 @@ def test_recipes_and_guides_have_no_protagonist():
         "3. Then carefully cut the chicken up.",
     ]
     assert cast_of(steps) == Cast()
+    assert (
+        cast_of(["Berta the bear cooks. Cut the fish.", "Stir. Berta never stops.", "Serve it."]).protagonist
+        == "bear"
+    )
     spoken = ["The hen was hungry.", "“Cut it out,” said the hen.", "'Take it!' said the hen."]
     assert cast_of(spoken).protagonist == "hen"
     method = ("The chicken goes in the pot.", "After an hour, the chicken is done.")

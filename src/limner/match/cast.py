@@ -133,17 +133,20 @@ class Cast:
         return word if kind is None or kind == name.lower() else f"the {kind}{ending}"
 
 
-def cast_of(texts: Sequence[str], title: str = "") -> Cast:
+def cast_of(texts: Sequence[str], title: str = "", *, is_guide: bool = False) -> Cast:
     """Find the cast of a text.
+
+    In a recipe or guide, only names that are no English words count: "Berta the bear", but not "the chicken"
+    or "Chicken Wings".
 
     Args:
         texts: steps of the text, in order.
         title: title of the text, or "".
+        is_guide: whether it is known to be a recipe or guide; otherwise, it is one if it `instructs`.
     """
     kinds: dict[str, str] = {}
-    if instructs(texts):
-        return Cast()
-    names = names_of(texts)
+    is_guide = is_guide or instructs(texts)
+    names = [name for name in names_of(texts) if not is_guide or name not in english_words()]
     said: dict[str, Counter[str]] = {name: Counter() for name in names}
     for text in (title, *texts):
         for name, kind in _kinds_said(said, text):
@@ -162,8 +165,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     best, count = (steps_of.most_common(1) or [("", 0)])[0]
     if in_title and steps_of[in_title[0]] > 0:
         return Cast(in_title[0], kinds)
-    if count >= 2:
-        return Cast(best, kinds)
+    if count >= 2 or is_guide:
+        return Cast(best if count >= 2 else "", kinds)
     # Otherwise the being that recurs as "the X" while others are rare; if the text has a proper name, once is
     # enough.
     definite: Counter[str] = Counter()

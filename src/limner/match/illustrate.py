@@ -123,7 +123,7 @@ def query_texts(
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
     supplied = any(block.role == "supplies" for block in story.blocks)
     spoken = [text for text, one in zip(texts, english, strict=True) if one]
-    cast = Cast() if supplied else cast_of(spoken, story.title)
+    cast = cast_of(spoken, story.title, is_guide=supplied)
     spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
     readings = QueryTexts.of(spelled, story.title, languages, texts)
     if any(rewritten):
