@@ -112,8 +112,7 @@ def illustrate(
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.
     pictures
-        Number of pictures, or all. They are shown where they fit best, with steps without one between them.
-        Default: one for each step; in texts of plain paragraphs, one for about 200 words.
+        Number of pictures, or all. Default: all; of prose, one for about 200 words.
     pin
         STEP=PICTURE puts this picture at that step, counted from 1; STEP=none leaves it blank. Repeatable.
     ban
