@@ -159,15 +159,21 @@ def as_many(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> l
     return _one_each(text)
 
 
-def one_missing(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def one_missing(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     return _one_each(text, _kept(text, rng, 1))
 
 
-def fifth_missing(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def fifth_missing(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     return _one_each(text, _each_kept(text, rng, 0.8))
 
 
-def half_missing(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def half_missing(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     return _one_each(text, _each_kept(text, rng, 0.5))
 
 
@@ -177,7 +183,9 @@ def one_twice(text: Told, strangers: Sequence[str], rng: np.random.Generator) ->
     return [*photographs[: s + 1], (shot(text.pictures[s], 1), s), *photographs[s + 1 :]]
 
 
-def some_shots(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def some_shots(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     return _several(text, rng, range(len(text.pictures)))
 
 
@@ -187,11 +195,15 @@ def camera(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> li
     return _among(photographs, strangers, rng, max(1, round(len(photographs) / 4)))
 
 
-def many_strangers(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def many_strangers(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     return _among(_several(text, rng, range(len(text.pictures))), strangers, rng, len(text.pictures))
 
 
-def finished_first(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
+def finished_first(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
     """The finished thing once more at the beginning."""
     return [(shot(text.pictures[-1], 1), len(text.pictures) - 1), *_one_each(text)]
 

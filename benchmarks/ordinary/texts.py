@@ -12,7 +12,7 @@ import numpy as np
 from limner.arrays import unit_rows
 from limner.language import split_sentences, stem, words
 from limner.pictures.hashes import near_groups
-from limner.records import Step, Story
+from limner.records import Step, Story, blocks_of_steps
 from ordinary.pictures import LOOK_ALIKES, STORY_SETS, Part, Pool, Supply, dealt, own_of
 from ordinary.translated import LANGUAGES, read_translated
 
@@ -78,10 +78,10 @@ def books(supply: Supply, part: Part) -> list[Text]:
 
 def whole(story: Story, own: Sequence[str], beside: frozenset[str] = frozenset()) -> Text:
     """A story whose steps all have a picture; those of the other steps fit too."""
-    bare = tuple(Step(text=step.text, title=step.title) for step in story.steps)
+    steps, blocks = blocks_of_steps([Step(text=step.text, title=step.title) for step in story.steps])
     every = frozenset(own)
     return Text(
-        story.model_copy(update={"steps": bare}),
+        story.model_copy(update={"steps": steps, "blocks": blocks}),
         tuple(frozenset((one,)) for one in own),
         (every,) * len(own),
         ("",) * len(own),

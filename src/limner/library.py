@@ -465,6 +465,7 @@ class Library:
         bans: Sequence[AnyPath | Picture] = (),
         show: Show | None = None,
         min_probability: float | None = None,
+        count: int | Literal["all"] | None = None,
         allow_repeats: bool | None = None,
         keep_given: bool = True,
         keep: AnyPath | Board | None = None,
@@ -489,6 +490,7 @@ class Library:
             bans: pictures never to use.
             show: when to show a picture: cautious (only if it probably fits), usual (the default), or always.
             min_probability: probability, from 0 to 1, below which a step stays blank; overrides `show`.
+            count: number of pictures, or ``all``. Default: all; in prose, one for about 200 words.
             allow_repeats: whether a picture, or a near-duplicate, may appear more than once. Default: no.
             keep_given: whether steps whose text already shows a picture get no other one.
             keep: earlier storyboard, or its JSON file. Steps whose words have not changed keep their picture,
@@ -537,7 +539,8 @@ class Library:
             from limner.config import read_toml
 
             values = read_toml(as_path(options, "options"))
-        now = {"show": show, "min_probability": min_probability, "allow_repeats": allow_repeats}
+        now: dict[str, Any] = {"show": show, "min_probability": min_probability}
+        now |= {"count": count, "allow_repeats": allow_repeats}
         values |= {name: value for name, value in now.items() if value is not None}
         opened = self.illustrator(model, metric, channels)
         chosen = opened.options(

@@ -307,7 +307,7 @@ SCHEMA_VERSION: Literal[2] = 2
 
 Fit = Literal["fits", "maybe", "weak"]
 Origin = Literal["decoded", "pinned", "given", "blank"]
-Blank = Literal["asked for", "missing", "no words", "nothing fits", "all used", "ruled out"]
+Blank = Literal["asked for", "missing", "no words", "nothing fits", "all used", "ruled out", "enough"]
 BLANK_WORDS: dict[Blank, str] = {
     "asked for": "as you wished",
     "missing": "the text's own picture cannot be shown",
@@ -315,6 +315,7 @@ BLANK_WORDS: dict[Blank, str] = {
     "nothing fits": "no picture fits",
     "all used": "every picture that may fit is already used",
     "ruled out": "you ruled out what fits",
+    "enough": "other steps have the pictures that were wanted",
 }
 """Why a step is blank, in words."""
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -442,8 +443,8 @@ class BoardStep(Record):
         origin: who chose the picture: limner (`decoded`), a pin of the user, or the text itself; or blank.
         reason: reason for the choice, in one sentence.
         blank: reason for a blank: the user wanted none, the text's own picture cannot be shown, the step has
-            no words, no picture fits, all that fit are shown at other steps, or the user ruled them out; None
-            if a picture is shown.
+            no words, no picture fits, all that fit are shown at other steps, the user ruled them out, or
+            other steps have as many pictures as the text gets; None if a picture is shown.
         probability: probability that the chosen picture fits the step, from 0 to 1; for a blank, that of the
             best candidate; None if the step was fixed or a trained run chose.
         gap: strength of the choice minus that of the best runner-up, in log-odds; None without either.
@@ -596,6 +597,9 @@ class Board(Record):
         elif why:
             left += f" ({'; '.join(f'{count}: {BLANK_WORDS[one]}' for one, count in why.items())})"
         weak = f"; {counted(len(self.weak), 'weak match', 'weak matches')}" if self.weak else ""
+        if why.get("enough") and self.settings.get("count") is None:
+            shown = counted(len(self.steps) - origins["blank"], "picture")
+            lines.append(f"{shown} for {counted(len(self.steps), 'paragraph')} (--pictures all for each)")
         return "\n".join([*lines, f"{counted(len(self.steps), 'step')}: {', '.join([*parts, left])}{weak}"])
 
     @property

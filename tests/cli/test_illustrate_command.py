@@ -142,6 +142,8 @@ def test_one_text_into_a_folder_that_is_there(lib, typed, tmp_path):
         (["a.md", "-o", "x"], "unknown output format ''"),
         (["a.md", "-o", "x.html", "--min-probability", "2"], "for --min-probability. Must be < 1"),
         (["a.md", "-o", "x.html", "--show", "often"], "--show"),
+        (["a.md", "-o", "x.html", "--pictures", "0"], "--pictures '0': expected a number from 1, or all"),
+        (["a.md", "-o", "x.html", "--pictures", "many"], "--pictures 'many': expected a number from 1"),
         (["a.md", "-o", "x.html", "--rewrite", "m"], "--rewrite and --endpoint go together"),
         (["a.md", "-o", "x.html", "--endpoint", "http://127.0.0.1:1/v1"], "--rewrite and --endpoint go"),
         (

@@ -98,6 +98,25 @@ def test_a_blank_that_nobody_asked_for_stays_blank(home, lib):
     assert shown(home, lib, "b.json", "--keep", "first.json", "--again", "3")[2] == "green hill"
 
 
+def test_a_number_of_pictures_and_one_more(home, lib, capsys):
+    words = [f"{word} {'It lay there in the light of a long evening. ' * 4}" for word in WORDS]
+    write(home, *words)
+    first = shown(home, lib, "first.json", "--show", "always")
+    out = capsys.readouterr().out
+    assert sum(name is not None for name in first) == 1  # one for about 200 words
+    assert "\n1 picture for 4 paragraphs (--pictures all for each)\n4 steps: 1 chosen, 3 left blank" in out
+    assert (
+        sum(name is None for name in shown(home, lib, "b.json", "--show", "always", "--pictures", "2")) == 2
+    )
+    assert None not in shown(home, lib, "b.json", "--show", "always", "--pictures", "all")
+    keep = ("--show", "always", "--keep", "first.json")
+    assert shown(home, lib, "b.json", *keep) == first
+    blank = first.index(None)
+    more = shown(home, lib, "b.json", *keep, "--again", str(blank + 1))
+    assert more[blank] is not None
+    assert [*more[:blank], *more[blank + 1 :]] == [*first[:blank], *first[blank + 1 :]]
+
+
 def test_steps_are_found_where_they_are_now(home, lib):
     shown(home, lib, "first.json", *PINNED)
     write(home, WORDS[3], "A green hill.", "A red boat at sea.", WORDS[0])

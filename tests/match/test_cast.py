@@ -8,7 +8,7 @@ import pytest
 from limner.match import cast as module
 from limner.match.cast import BEINGS, RELATIONS, Cast, being, cast_of, names_of, sentences
 from limner.match.illustrate import query_texts
-from limner.records import Step, Story
+from limner.records import Block, Step, Story
 
 
 def read(texts, title=""):
@@ -44,6 +44,27 @@ def test_the_text_says_what_a_name_is(said, kind):
     assert cast.protagonist == kind
     assert cast.spelled("She slept.") == f"a {kind}: She slept."
     assert cast.spelled("Then Nell’s friend left.") == f"Then the {kind}’s friend left."
+
+
+def test_recipes_and_guides_have_no_protagonist():
+    """A chicken that is cooked is nobody whom the text is about."""
+    steps = [
+        "Wash the chicken.",
+        "In a large pot, simmer the chicken.",
+        "3. Then carefully cut the chicken up.",
+    ]
+    assert cast_of(steps) == Cast()
+    assert (
+        cast_of(["Berta the bear cooks. Cut the fish.", "Stir. Berta never stops.", "Serve it."]).protagonist
+        == "bear"
+    )
+    spoken = ["The hen was hungry.", "“Cut it out,” said the hen.", "'Take it!' said the hen."]
+    assert cast_of(spoken).protagonist == "hen"
+    method = ("The chicken goes in the pot.", "After an hour, the chicken is done.")
+    steps = [Step(text=text, run=(place, place + 1)) for place, text in enumerate(method, 1)]
+    for role, protagonist in (("supplies", ""), ("", "chicken")):
+        blocks = [Block(text="A chicken", role=role), *(Block(text=text) for text in method)]
+        assert query_texts(Story(id="soup", steps=steps, blocks=blocks))[0].protagonist == protagonist
 
 
 def test_a_kind_can_be_the_name():

@@ -91,6 +91,25 @@ def test_where_no_word_was_compared_none_is_the_reason():
     assert not any("word" in step.reason for step in board.steps)
 
 
+@pytest.mark.parametrize(("nearness", "counts"), [(0.9, True), (0.3, False)])
+def test_text_in_the_picture_is_named_as_a_reason_where_it_counts(nearness, counts):
+    """It has no word in common with the step, but the caption has."""
+    axes = dict(zip(map(cast_of(NIGHT).spelled, NIGHT), np.eye(5), strict=False))
+    writing = nearness * np.eye(4, 5) + np.sqrt(1 - nearness**2) * np.eye(5)[4]
+    spaces = {"captions": space(np.full((4, 5), 0.3) + np.eye(4, 5)), "ocr": space(writing)}
+    board = chosen_board(
+        story_of(NIGHT),
+        Gallery([one.id for one in RECORDS], [one.group for one in RECORDS], spaces),
+        [Channel(name, TableEncoder(axes), name, COSINE) for name in spaces],
+        Records(RECORDS),
+        BoardOptions(show="always"),
+        calibration=numbers(),
+    )
+    assert shown(board) == ["home", "kite", "sleep"]
+    assert board.steps[1].reason.startswith("Caption word “kite” matches")
+    assert ("the text in the picture means nearly the same" in board.steps[1].reason) == counts
+
+
 @pytest.mark.parametrize(
     ("one", "told"), [(3.0, ""), (-0.7, "it may fit"), (-4.0, "it probably does not fit")]
 )

@@ -187,7 +187,13 @@ def test_wrong_requests_are_named():
         with pytest.raises(DataError, match=message) as caught:
             board_of(BoardOptions(**options))
         assert "\n" not in str(caught.value)
-    for wrong in ({"show": "sometimes"}, {"candidates": 0}, {"colour": 1}, {"min_probability": 1.0}):
+    for wrong in (
+        {"show": "sometimes"},
+        {"candidates": 0},
+        {"count": 0},
+        {"colour": 1},
+        {"min_probability": 1.0},
+    ):
         with pytest.raises(ValidationError):
             BoardOptions(**wrong)
 

@@ -137,6 +137,30 @@ def test_options_and_title(project, edit):
     assert edit(named, kind="retitle", title=" ")["title"] == "Untitled"
 
 
+def test_a_number_of_pictures_is_kept_by_edits_but_those_asked_for_are_added(project, edit):
+    def blanks(project):
+        return [step["blank"] for step in project["board"]["steps"]]
+
+    two = edit(project, kind="options", options={"min_probability": 0, "count": 2})
+    assert sorted(map(str, blanks(two))) == ["None", "None", "enough", "enough"]
+    step = shown(two).index(None)
+    more = edit(two, kind="unlock", step=step)
+    assert shown(more)[step] is not None
+    assert [own for own in range(4) if shown(more)[own] != shown(two)[own]] == [step]
+    assert more["options"]["count"] == more["board"]["settings"]["count"] == 2
+    spared = blanks(more).index("enough")
+    runner_up = more["board"]["steps"][spared]["runners_up"][0]["picture"]["id"]
+    now = edit(more, kind="ban", picture=runner_up)
+    assert blanks(now)[spared] == "enough"
+    for reworded in (spared, step):
+        now = edit(now, kind="reword", step=reworded, text=f"A fox walks in the snow at night {reworded}.")
+        assert blanks(now) == blanks(more)
+    again = edit(now, kind="again")
+    assert blanks(again).count("enough") == 2
+    assert None not in shown(edit(again, kind="options", options={"min_probability": 0, "count": "all"}))
+    edit(again, 422, kind="options", options={"count": 0})
+
+
 @pytest.mark.parametrize(
     "options",
     [{"show": "cautious"}, {"show": "usual"}, {"show": "always"}, {"min_probability": 0.3}],

@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter, Token, validators
 
@@ -51,6 +51,7 @@ def illustrate(
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
     show: Show | None = None,
+    pictures: str | None = None,
     pin: Many = (),
     ban: Many = (),
     keep: Path | None = None,
@@ -110,6 +111,8 @@ def illustrate(
     show
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.
+    pictures
+        Number of pictures, or all. Default: all; of prose, one for about 200 words.
     pin
         STEP=PICTURE puts this picture at that step, counted from 1; STEP=none leaves it blank. Repeatable.
     ban
@@ -177,7 +180,7 @@ def illustrate(
         _check(plan, check(target))
     if json and out == STANDARD:
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
-    pins = _pins(pin)
+    pins, count = _pins(pin), _count(pictures)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.library import Library, in_library
     from limner.store.library import spaces_of
@@ -207,6 +210,7 @@ def illustrate(
             bans=ban,
             show=show,
             min_probability=min_probability,
+            count=count,
             allow_repeats=allow_repeats or None,
             keep_given=not ignore_given,
             keep=earlier,
@@ -339,6 +343,21 @@ def _again(again: str | None, keep: Path | None, texts: Sequence[Path]) -> list[
     if not all(word.isdecimal() and int(word) for word in words):
         raise ConfigError(f"--again {again!r}: expected steps from 1, such as 3,5")
     return [int(word) for word in words]
+
+
+def _count(word: str | None) -> int | Literal["all"] | None:
+    """Parse ``--pictures 8`` or ``--pictures all``.
+
+    Raises:
+        ConfigError: it is something else.
+    """
+    if word is None:
+        return None
+    if word == "all":
+        return "all"
+    if not word.isdecimal() or not int(word):
+        raise ConfigError(f"--pictures {word!r}: expected a number from 1, or all")
+    return int(word)
 
 
 def _check(plan: Plan, suffix: str) -> None:

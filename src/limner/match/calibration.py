@@ -67,7 +67,8 @@ class RowChance(Record):
         """Probability that a row is of the text.
 
         Args:
-            gain, kept: see `limner.match.order.Alignment`.
+            gain: see `limner.match.order.Alignment`.
+            kept: see `limner.match.order.Alignment`.
             typical: mean standard score of the cosines of its photographs with their steps.
         """
         values = {"one": 1.0, "gain": gain, "kept": kept, "typical": typical}

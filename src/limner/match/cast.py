@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from limner.language import english_words, split_sentences
 
@@ -56,6 +56,23 @@ RELATIONS = frozenset(
     )
 )  # fmt: skip
 """Words for relatives and the like, which a picture cannot show; never used as a kind."""
+_INSTRUCTIONS = """
+    add adjust align apply arrange assemble attach bake beat bend blanch blend boil bolt braise bring
+    brush chill chop clean coat combine connect cook cool cover crack crimp crush cut detach dilute dip
+    discard disconnect dissolve drain drill drizzle drop dry fasten fill filter fit flip fold fry garnish
+    glue grate grease grill grind heat hold insert install keep knead lay leave lift loosen lower make
+    marinate mash measure melt mince mix mount open paste peel place plug pour preheat prepare press prick
+    pull push put reduce refrigerate remove repeat replace reserve rinse roast roll rotate rub sand saute
+    sauté scoop score scrape screw seal season secure select separate serve set sew shake shape shred sift
+    simmer skim slice slide soak solder spoon spray spread sprinkle squeeze stack steam stick stir strain
+    take tap tape tie tighten toast toss transfer trim turn twist unplug unscrew use warm wash weigh whip
+    whisk wind wipe wrap
+    """
+INSTRUCTIONS = frozenset(_INSTRUCTIONS.split())
+"""Verbs with which sentences of recipes and guides often begin."""
+_OPENING = re.compile(
+    r"(?:^[^\w'\"‘“„«]*|, )(?:step \d+\W+)?(?:(?:then|now|next|first|finally|\w+ly),? )*([^\W\d_]+)"
+)
 NEAR = 64
 """Number of characters before a name in which its kind is searched."""
 _WORD = re.compile(r"[^\W\d_]+(?:[’'-][^\W\d_]+)*")
@@ -116,15 +133,20 @@ class Cast:
         return word if kind is None or kind == name.lower() else f"the {kind}{ending}"
 
 
-def cast_of(texts: Sequence[str], title: str = "") -> Cast:
+def cast_of(texts: Sequence[str], title: str = "", *, is_guide: bool = False) -> Cast:
     """Find the cast of a text.
+
+    In a recipe or guide, only names that are no English words count: "Berta the bear", but not "the chicken"
+    or "Chicken Wings".
 
     Args:
         texts: steps of the text, in order.
         title: title of the text, or "".
+        is_guide: whether it is known to be a recipe or guide; otherwise, it is one if it `instructs`.
     """
     kinds: dict[str, str] = {}
-    names = names_of(texts)
+    is_guide = is_guide or instructs(texts)
+    names = [name for name in names_of(texts) if not is_guide or name not in english_words()]
     said: dict[str, Counter[str]] = {name: Counter() for name in names}
     for text in (title, *texts):
         for name, kind in _kinds_said(said, text):
@@ -143,8 +165,8 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
     best, count = (steps_of.most_common(1) or [("", 0)])[0]
     if in_title and steps_of[in_title[0]] > 0:
         return Cast(in_title[0], kinds)
-    if count >= 2:
-        return Cast(best, kinds)
+    if count >= 2 or is_guide:
+        return Cast(best if count >= 2 else "", kinds)
     # Otherwise the being that recurs as "the X" while others are rare; if the text has a proper name, once is
     # enough.
     definite: Counter[str] = Counter()
@@ -164,6 +186,19 @@ def cast_of(texts: Sequence[str], title: str = "") -> Cast:
         if count >= enough and (enough == 1 or every[best] > rest):
             return Cast(best, kinds)
     return Cast("", kinds)
+
+
+def instructs(texts: Sequence[str]) -> bool:
+    """Whether most steps of a text contain an instruction, as those of recipes and guides do.
+
+    An instruction is a sentence that begins with a verb, such as "Mix it", or has one after its first comma,
+    such as "In a bowl, mix it".
+    """
+    openings = (
+        [_OPENING.findall(sentence.lower())[:2] for sentence in split_sentences(text)] for text in texts
+    )
+    instructed = sum(not INSTRUCTIONS.isdisjoint(chain(*words)) for words in openings)
+    return 2 * instructed > len(texts)
 
 
 def being(word: str) -> str | None:

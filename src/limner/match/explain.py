@@ -16,7 +16,7 @@ from limner.language import ENGLISH, matched, stem, words
 from limner.match.board import BLANK
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.cast import Cast
-from limner.match.probabilities import OCR
+from limner.match.probabilities import OCR, OCR_FROM, OCR_WEIGHT
 from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, percent
 
 if TYPE_CHECKING:
@@ -45,11 +45,13 @@ WORDED = {"captions", "multilingual", "labels", OCR}
 PLAIN = {
     "captions": "its caption means nearly the same",
     "multilingual": "its caption means nearly the same",
-    OCR: "what is written in it means nearly the same",
+    OCR: "the text in the picture means nearly the same",
     "model": "the trained model finds that it fits",
     "relation": "it has the relation asked for",
 }
 """Meaning of a high score in a channel; in all others, the content of the picture fits."""
+
+SPARED = "Left without a picture: other steps have as many pictures as the text gets."
 
 SURE = {"fits": "it probably fits", "maybe": "it may fit", "weak": "it probably does not fit"}
 
@@ -79,6 +81,7 @@ class Considered:
         chance: (S, K) probability that candidates fit; None without a calibration.
         limit: probability below which a step was left blank.
         ruled_out: (S,) whether a banned picture could have fitted.
+        spared: steps left blank because the others have as many pictures as the text gets.
         pinned: steps that the user fixed.
         given: steps whose picture is in the text itself.
         held: steps that keep an earlier picture, so that nothing was chosen for them.
@@ -100,6 +103,7 @@ class Considered:
     chance: Float64Array | None
     limit: float
     ruled_out: NDArray[np.bool_]
+    spared: frozenset[int]
     pinned: frozenset[int]
     given: frozenset[int]
     held: frozenset[int]
@@ -181,7 +185,7 @@ def _step(
         origin, blank, reason = "blank", "asked for", "No picture here, as you asked."
     elif chosen is None:
         origin = "blank"
-        blank, reason = _why_blank(board, s, probability)
+        blank, reason = ("enough", SPARED) if s in board.spared else _why_blank(board, s, probability)
     elif s in board.pinned:
         origin, reason = "pinned", "You fixed this picture here."
     elif s in board.given:
@@ -250,14 +254,19 @@ def _why(  # noqa: PLR0917
 
 
 def ordinal(number: int) -> str:
-    """An ordinal number: "first" to "tenth", then 11th, 21st, …"""
+    """An ordinal number, such as "first" or "21st".
+
+    Example:
+        >>> ordinal(4), ordinal(11), ordinal(22)
+        ('fourth', '11th', '22nd')
+    """
     if number <= len(_ORDINALS):
         return _ORDINALS[number - 1]
     ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"
 
 
-_ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth".split()
+_ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
 
 def _why_alike(  # noqa: PLR0917
@@ -274,9 +283,7 @@ def _why_alike(  # noqa: PLR0917
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
-    if in_writing := matched(board.texts[s], [shown.get(chosen.picture.id, "")]):
-        listed = ", ".join(f"“{word}”" for word in in_writing[:5])
-        parts.append(f"the picture says {listed}")
+    parts += _written_in(board, s, column, shown.get(chosen.picture.id, ""))
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)
         if strongest is None:
@@ -300,6 +307,17 @@ def _why_alike(  # noqa: PLR0917
         parts.append("a better one is shown at another step or would be missed there")
     sentence = "; ".join(parts) + "."
     return sentence[0].upper() + sentence[1:]
+
+
+def _written_in(board: Considered, s: int, column: int, text: str) -> list[str]:
+    """The text in a picture as a reason: words in common with the step, or a noticeable evidence."""
+    if in_common := matched(board.texts[s], [text]):
+        listed = ", ".join(f"“{word}”" for word in in_common[:5])
+        return [f"the picture says {listed}"]
+    read = board.pool.channels.get(OCR)
+    if read is None or not read.present[s, column]:
+        return []
+    return [PLAIN[OCR]] if OCR_WEIGHT * (read.cosine[s, column] - OCR_FROM) > NOTICEABLE else []
 
 
 def _shows(picture: Picture, being: str) -> bool:
@@ -342,7 +360,7 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
 
 UNANSWERED = ("nothing fits", "all used")
 """Reasons for a blank that more captions, encoders or pictures could remove."""
-SETTLED = ("asked for", "missing", "no words")
+SETTLED = ("asked for", "missing", "no words", "enough")
 """Reasons for a blank that more pictures would not change."""
 
 

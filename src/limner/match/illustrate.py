@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from limner.config import Record
 from limner.errors import DataError, counted
@@ -40,6 +40,7 @@ from limner.match.rows import (
     place_in_library,
     place_named,
 )
+from limner.match.spread import picture_count, spared_steps
 from limner.progress import Progress
 from limner.records import (
     WEAK,
@@ -75,6 +76,8 @@ class BoardOptions(Record):
     Attributes:
         show: when to show a picture: ``cautious``, ``usual``, or ``always``.
         min_probability: probability below which a step stays blank; overrides `show`.
+        count: number of pictures, or ``all`` for one for each step; None for ``all``, or in prose for one for
+            about 200 words.
         candidates: number of candidates per step and channel.
         allow_repeats: whether a picture, or a near-duplicate of it, may be shown more than once.
         pins: picture id, or None to keep the step blank, by index of the step, from 0.
@@ -89,6 +92,7 @@ class BoardOptions(Record):
 
     show: Show = "usual"
     min_probability: float | None = Field(default=None, ge=0, lt=1)
+    count: Annotated[int, Field(ge=1)] | Literal["all"] | None = None
     candidates: int = Field(default=CANDIDATES, ge=1)
     allow_repeats: bool = False
     pins: dict[int, str | None] = Field(default_factory=dict)
@@ -97,6 +101,13 @@ class BoardOptions(Record):
     order: Arrangement = "taken"
     fill: bool = False
     runners_up: int = Field(default=3, ge=0)
+
+    @field_validator("count", mode="before")
+    @classmethod
+    def _is_count(cls, value: Any) -> Any:  # noqa: ANN401  (before it is checked)
+        if value in (None, "all") or (type(value) is int and value >= 1):
+            return value
+        raise ValueError("expected a number of pictures from 1, or 'all'")
 
     def settings(self) -> dict[str, str | int | float | bool | None]:
         """Options as a flat table."""
@@ -138,7 +149,9 @@ def query_texts(
     """
     texts = step_texts(story)
     english = [True] * len(texts) if languages is None else [code == ENGLISH for code in languages]
-    cast = cast_of([text for text, one in zip(texts, english, strict=True) if one], story.title)
+    supplied = any(block.role == "supplies" for block in story.blocks)
+    spoken = [text for text, one in zip(texts, english, strict=True) if one]
+    cast = cast_of(spoken, story.title, is_guide=supplied)
     spelled = [cast.spelled(text) if one else text for text, one in zip(texts, english, strict=True)]
     readings = QueryTexts.of(spelled, story.title, languages, texts)
     if any(rewritten):
@@ -433,6 +446,7 @@ def choose_pictures(
     library: str = "",
     written: Written = no_words,
     as_it_is: Mapping[int, BoardStep] | None = None,
+    outside: Collection[int] = (),
 ) -> Board:
     """Choose a picture for every step by its scores, and explain the choice.
 
@@ -442,12 +456,21 @@ def choose_pictures(
         library: name of the library, stored in the board.
         written: function from ids to the text in those pictures that show any.
         as_it_is: steps of the earlier storyboard that keep their explanation, by index.
+        outside: steps at which the text shows a picture that is not in the library.
     """
     options, calibration, pool, own = scored.options, scored.calibration, scored.pool, scored.own
     whole, worth, pinned, chance = _worth(scored, scored.fixed)
     limit = _limit(options, calibration) if scored.calibrated else 0.0
     groups = pool.groups[pool.items]
-    chosen = _assigned(worth, chance >= limit, groups, scored.fixed, allow_repeats=options.allow_repeats)
+    fits = (chance >= limit) & (worth > -np.inf)
+    chosen = _assigned(worth, fits, groups, scored.fixed, allow_repeats=options.allow_repeats)
+    texts = step_texts(scored.story)
+    every = scored.row is not None and not scored.row.is_large(len(texts))
+    count = picture_count(scored.story, texts, options.count or ("all" if every else None))
+    spared = spared_steps(chosen, chance, fits, count, scored.fixed, outside)
+    if spared:
+        fixed = {**scored.fixed, **dict.fromkeys(spared, BLANK)}
+        chosen = _assigned(worth, fits, groups, fixed, allow_repeats=options.allow_repeats)
     ruled_out: BoolArray = np.zeros(len(chosen), dtype=bool)
     if len(scored.banned):
         could = scored.could
@@ -455,7 +478,7 @@ def choose_pictures(
         banned_cells = np.isin(pool.rows, scored.banned)[pool.items] & pool.there
         ruled_out = np.asarray((banned_cells & (would >= (limit or WEAK))).any(axis=1))
     considered = Considered(
-        texts=step_texts(scored.story),
+        texts=texts,
         worded=scored.words.worded,
         cast=scored.cast,
         ids=scored.index.gallery.ids,
@@ -467,6 +490,7 @@ def choose_pictures(
         chance=chance if scored.calibrated else None,
         limit=limit,
         ruled_out=ruled_out,
+        spared=frozenset(spared),
         pinned=frozenset(options.pins),
         given=frozenset(scored.given) - frozenset(options.pins) - scored.staying,
         held=scored.staying,
@@ -588,6 +612,7 @@ def _of_step(
         chance=chance if scored.calibrated else None,
         limit=limit,
         ruled_out=np.zeros(1, dtype=bool),
+        spared=frozenset(),
         pinned=frozenset({0} if pinned else ()),
         given=frozenset(),
         held=frozenset(() if pinned or fixed is None else {0}),

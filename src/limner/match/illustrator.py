@@ -327,6 +327,7 @@ class Illustrator:
                 library=self.name,
                 written=self.library.words_shown,
                 as_it_is=as_it_is,
+                outside=outside,
             )
             found = list(board.steps)
             for step in unread(codes, channels):

@@ -25,10 +25,12 @@ class KeptSteps:
     Attributes:
         steps: steps of the earlier storyboard with the same words, by index of the new step, from 0.
         notes: pictures that could not be kept, one line each.
+        is_again: whether steps to choose again were named, which then all get a picture.
     """
 
     steps: dict[int, BoardStep] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    is_again: bool = False
 
     @property
     def held(self) -> dict[int, str | None]:
@@ -38,7 +40,8 @@ class KeptSteps:
     def pinned(self, options: BoardOptions) -> BoardOptions:
         """Options with the pins that are kept from the earlier storyboard."""
         pins = {n: picture for n, picture in self.held.items() if _is_pin(self.steps[n])}
-        return options.model_copy(update={"pins": pins | options.pins})
+        count = options.count or ("all" if self.is_again else None)
+        return options.model_copy(update={"pins": pins | options.pins, "count": count})
 
     def dressed(self, board: Board) -> Board:
         """Add crops and captions of the kept steps to a new storyboard."""
@@ -109,7 +112,7 @@ def kept_steps(
         fixed = {n: one for n, one in {**shown.inside, **options.pins}.items() if n not in steps}
         groups = {one.group for one in catalogue.pictures([one for one in fixed.values() if one is not None])}
         steps = {n: old for n, old in steps.items() if old.picture is None or old.picture.group not in groups}
-    return KeptSteps(steps, tuple(notes))
+    return KeptSteps(steps, tuple(notes), bool(again))
 
 
 def _words(step: Step) -> object:

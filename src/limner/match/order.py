@@ -86,7 +86,8 @@ def strangers(looks: Float64Array, base: Float64Array) -> Float64Array:
     The share of such photographs in the row is estimated together with them.
 
     Args:
-        looks, base: (n, n) cosines of the photographs by looks and by content.
+        looks: (n, n) cosines of the photographs by looks.
+        base: (n, n) cosines by content.
     """
     count = len(looks)
     share, weight = STRANGERS
@@ -98,14 +99,15 @@ def strangers(looks: Float64Array, base: Float64Array) -> Float64Array:
     for _ in range(20):
         found = 1.0 / (1.0 + np.exp(-odds - log(share / (1 - share))))
         share = float((found.sum() + weight * STRANGERS[0]) / (count + weight))
-    return np.clip(found, 0.005, 0.995)
+    return np.asarray(np.clip(found, 0.005, 0.995))
 
 
 def transitions(looks: Float64Array, base: Float64Array) -> Pairs:
     """Weights (n, n) of two photographs that follow each other: as shots of one step, and of two steps.
 
     Args:
-        looks, base: see `strangers`.
+        looks: see `strangers`.
+        base: see `strangers`.
     """
     near = 9.5 * looks - 3.0
     on = np.exp(np.clip(ON * near, -3, 3))
@@ -128,7 +130,7 @@ def scaled(evidence: Float64Array, weight: float) -> Float64Array:
     return np.asarray(likelihood)
 
 
-def walked(
+def walked(  # noqa: PLR0915  (forward and backward share their weights)
     likelihood: Float64Array,
     stranger: Float64Array,
     walk: Walk,
@@ -231,7 +233,8 @@ class Photographs:
         """Compare the photographs of a row.
 
         Args:
-            looks, base: (n, D) unit vectors.
+            looks: (n, D) unit vectors.
+            base: (n, D′) unit vectors.
         """
         near = looks @ looks.T, base @ base.T
         return cls(strangers(*near), transitions(*near))
@@ -388,9 +391,9 @@ def beliefs(
     """
     found: list[tuple[float, int, Float64Array]] = []
     roots, whole = float(np.sqrt(sizes).sum()), float(np.sum(sizes))
-    for number, (likelihood, row, fixed) in enumerate(zip(likelihoods, rows, given, strict=True)):
+    for number, (likelihood, photographs, fixed) in enumerate(zip(likelihoods, rows, given, strict=True)):
         steps, count = likelihood.shape
-        shown, row = likelihood.copy(), row.certain(list(fixed))
+        shown, row = likelihood.copy(), photographs.certain(list(fixed))
         for place, step in fixed.items():
             shown[:, place] = 1e-12
             shown[step, place] = steps

@@ -24,6 +24,7 @@ from limner.match.order import INSIDE, LOWEST, OF_ROW, Photographs, align, belie
 from limner.match.probabilities import PIXELS, WORDS
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
+from limner.store.catalogue import BoolArray
 from limner.store.vectors import Gallery
 
 LARGE = 4
@@ -253,7 +254,7 @@ def place_named(
     """
     number = {pool.gallery.ids[gallery_row]: at for at, gallery_row in enumerate(pool.rows.tolist())}
     known = _dense(pool, evidence, -np.inf)
-    usable = np.isfinite(known).any(axis=0)
+    usable: BoolArray = np.asarray(np.isfinite(known).any(axis=0))
     fixed = {row: step for step, row in given.items() if row is not None}
     places = [
         [
@@ -278,13 +279,13 @@ def place_named(
     chance = np.zeros(known.shape)
     if shots and free:
         first = np.array([own[0] for own in shots])
-        told = known[np.ix_(free, first)]
+        told = known[np.ix_(np.array(free), first)]
         found = align(
             np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
         )
         belongs = found.belongs
         present = belongs.sum(axis=0) >= PRESENT
-        typical = _dense(pool, _typical(pool, calibration), 0.0)[np.ix_(free, first)]
+        typical = _dense(pool, _typical(pool, calibration), 0.0)[np.ix_(np.array(free), first)]
         own = 1.0
         if not step_of:
             mean = float((belongs * typical).sum() / max(belongs.sum(), 1e-9))
@@ -294,14 +295,13 @@ def place_named(
             for version, one in enumerate(mine):
                 value[free, one] = belongs[:, at] * (1 - 1e-6 * version) if present[at] else -np.inf
                 chance[free, one], place_of[free, one] = certain[:, at], at + 1
-    at = pool.items
-    steps = np.arange(len(known))[:, None]
-    allowed = pool.there & np.isfinite(known[steps, at])
+    cells = np.arange(len(known))[:, None], pool.items
+    allowed = pool.there & np.isfinite(known[cells])
     return Placed(
-        value=np.where(allowed, value[steps, at], -np.inf),
-        chance=np.where(allowed, chance[steps, at], 0.0),
-        place=place_of[steps, at],
-        row=np.zeros(at.shape, dtype=np.int64),
+        value=np.where(allowed, value[cells], -np.inf),
+        chance=np.where(allowed, chance[cells], 0.0),
+        place=place_of[cells],
+        row=np.zeros(pool.items.shape, dtype=np.int64),
         names=(row.name,),
         sizes=(len(shots),),
     )
@@ -392,7 +392,11 @@ def place_in_library(  # noqa: PLR0917
     likelihood /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
     fixed = {row: step for step, row in given.items() if row is not None}
     free = [step for step in range(len(known)) if step not in given or given[step] is not None]
-    firsts, told, compared, wanted, kept = [], [], [], [], []
+    firsts: list[IntArray] = []
+    told: list[Float64Array] = []
+    compared: list[Photographs] = []
+    wanted: list[dict[int, int]] = []
+    kept: list[Row] = []
     for row in rows:
         first = [
             next(
@@ -405,7 +409,7 @@ def place_in_library(  # noqa: PLR0917
         if len(first) < 2 or not free:
             continue
         firsts.append(np.array(first))
-        told.append(likelihood[np.ix_(free, first)])
+        told.append(likelihood[np.ix_(np.array(free), np.array(first))])
         compared.append(_compared(pool.gallery, pool.rows[first]))
         mine = {at: fixed.get(int(pool.rows[one])) for at, one in enumerate(first)}
         wanted.append({at: free.index(step) for at, step in mine.items() if step is not None})
@@ -419,29 +423,29 @@ def place_in_library(  # noqa: PLR0917
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
     row_of = np.zeros(known.shape, dtype=np.int64)
     for belief in weighed:
-        first = firsts[belief.row]
+        members = firsts[belief.row]
         share = np.zeros(known.shape)
         fits = by_itself.copy()
-        share[np.ix_(free, first)] = belief.belongs
+        share[np.ix_(np.array(free), members)] = belief.belongs
         rest = 0.8 * np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1) * by_itself
-        rest[:, first] = 0.0
-        fits[:, first] = np.maximum(LIKELY, fits[:, first])
+        rest[:, members] = 0.0
+        fits[:, members] = np.maximum(LIKELY, fits[:, members])
         value += belief.weight * (share + rest)
         chance += belief.weight * fits
         stronger = belief.weight * share > strongest
         strongest = np.maximum(strongest, belief.weight * share)
         places = np.zeros(known.shape[1], dtype=np.int64)
-        places[first] = np.arange(1, len(first) + 1)
+        places[members] = np.arange(1, len(members) + 1)
         place_of = np.where(stronger, places, place_of)
         row_of = np.where(stronger, belief.row, row_of)
     place_of = np.where(2 * strongest > value, place_of, 0)
-    steps, at = np.arange(len(known))[:, None], pool.items
-    allowed = pool.there & np.isfinite(known[steps, at])
+    cells = np.arange(len(known))[:, None], pool.items
+    allowed = pool.there & np.isfinite(known[cells])
     return Placed(
-        value=np.where(allowed, value[steps, at], -np.inf),
-        chance=np.where(allowed, chance[steps, at], 0.0),
-        place=place_of[steps, at],
-        row=row_of[steps, at],
+        value=np.where(allowed, value[cells], -np.inf),
+        chance=np.where(allowed, chance[cells], 0.0),
+        place=place_of[cells],
+        row=row_of[cells],
         names=tuple(row.name for row in kept),
         sizes=tuple(len(row.places) for row in kept),
     )

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 from urllib.parse import unquote
 
 from limner.errors import ConfigError, DataError
@@ -21,6 +21,7 @@ from limner.match.explain import advice
 from limner.match.given_pictures import match_given_pictures
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.match.illustrator import Illustrator
+from limner.match.spread import picture_count
 from limner.progress import Progress
 from limner.records import Board, BoardStep, PictureRef, Segmentation, Story
 from limner.studio import edits
@@ -477,7 +478,10 @@ class ProjectEditor:
                 alone = not anew and len(known) <= 1 and fixed <= known
                 settled = explain_steps(library, board, state, sorted(known), progress) if alone else None
                 stay = {step: one for step, one in enumerate(board.steps) if step not in anew | fixed}
-                fresh = settled or _around(library, story, state, board, stay, known, progress=progress)
+                fresh = settled or _around(
+                    library, story, state, board, stay, known, count="all", progress=progress
+                )
+                fresh = _keep_spared(fresh, board)
         return state, text, _keep_framing(fresh, board, sources)
 
     def _choice(self, before: ProjectFile, state: State, edit: Choose, board: Board) -> Choice:
@@ -523,6 +527,7 @@ def _around(  # noqa: PLR0917
     stay: Mapping[int, BoardStep],
     told: Collection[int] = (),
     *,
+    count: Literal["all"] | None = None,
     progress: Progress | None = None,
 ) -> Board:
     """The storyboard with some steps kept and the others chosen again.
@@ -535,14 +540,18 @@ def _around(  # noqa: PLR0917
             same.
         stay: step → its picture and the reason.
         told: kept steps that must be explained again.
+        count: number of pictures; None for that of the options, or as many as there are.
         progress: see `illustrate_story`.
     """
     held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
     options = state.options
-    if stay and board.threshold:
-        state = state.model_copy(
-            update={"options": options.model_copy(update={"min_probability": board.threshold})}
-        )
+    if stay:
+        shown = sum(step.chosen is not None for step in board.steps)
+        changes = {
+            "count": count or max(picture_count(story, step_texts(story), options.count), shown),
+            "min_probability": board.threshold or options.min_probability,
+        }
+        state = state.model_copy(update={"options": options.model_copy(update=changes)})
     as_it_is = {step: one for step, one in stay.items() if step not in told}
     fresh = illustrate_story(
         library, story, state.options, state, held=held, as_it_is=as_it_is, progress=progress
@@ -551,7 +560,7 @@ def _around(  # noqa: PLR0917
         stay[step] if step in stay and (step not in told or fresh.shown[step] != held[step]) else one
         for step, one in enumerate(fresh.steps)
     ]
-    settings = fresh.settings | {"min_probability": options.min_probability}
+    settings = fresh.settings | {"min_probability": options.min_probability, "count": options.count}
     return fresh.model_copy(update={"steps": tuple(steps), "settings": settings})
 
 
@@ -602,6 +611,17 @@ def _keep_framing(fresh: Board, board: Board, sources: Mapping[int, tuple[int, .
         old = next((old for old in olds if picture and board.shown[old.position] == picture), step)
         same = old.framing == step.framing
         steps.append(step if same else step.model_copy(update={"framing": old.framing}))
+    return fresh.model_copy(update={"steps": tuple(steps)})
+
+
+def _keep_spared(fresh: Board, board: Board) -> Board:
+    """A new storyboard, in which blank steps that were spared for others keep that reason."""
+    steps = [
+        new.model_copy(update={"blank": old.blank, "reason": old.reason})
+        if old.blank == "enough" and new.blank not in (None, "asked for")
+        else new
+        for old, new in zip(board.steps, fresh.steps, strict=True)
+    ]
     return fresh.model_copy(update={"steps": tuple(steps)})
 
 

@@ -49,7 +49,7 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
 
 def _illustrated(text: Path, library: Library, answers: Sequence[str | None], page: Path) -> Path:
     """Illustrate one text, print its storyboard, and write its page."""
-    board = library.illustrate(text)
+    board = library.illustrate(text, count="all")
     right = sum(_is_right(step.chosen, due) for step, due in zip(board.steps, answers, strict=True))
     emit(f"\n{board.story.title or text.name}\n{board}")
     emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
