@@ -459,7 +459,7 @@ class Library:
         self,
         text: AnyPath | Story | Sequence[str | Step | Mapping[str, object]],
         *,
-        pictures: AnyPath | Sequence[AnyPath] = (),
+        pictures: Sequence[AnyPath] = (),
         order: Arrangement | None = None,
         fill: bool | None = None,
         by: Segmentation | None = None,
@@ -552,7 +552,9 @@ class Library:
             values = read_toml(as_path(options, "options"))
         now: dict[str, Any] = {"show": show, "min_probability": min_probability}
         now |= {"count": count, "allow_repeats": allow_repeats, "order": order, "fill": fill}
-        now["named"] = named_paths(sources) or (before.row.named if before and before.row else None)
+        now["named"] = named_paths(sources)
+        if "named" not in values and now["named"] is None and before is not None and before.row is not None:
+            now["named"] = before.row.named
         values |= {name: value for name, value in now.items() if value is not None}
         opened = self.illustrator(model, metric, channels)
         chosen = opened.options(
@@ -585,6 +587,9 @@ class Library:
             board = kept.dressed(board)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
         notes += _pinned_twice(chosen.pins, opened.catalogue)
+        if board.row is not None:
+            there = [one.picture for one in board.row.photographs]
+            notes.append(board.row.summary(opened.catalogue.pictures(there)))
         if board.row is not None:
             there = [one.picture for one in board.row.photographs]
             notes.append(board.row.summary(opened.catalogue.pictures(there)))
