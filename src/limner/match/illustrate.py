@@ -317,7 +317,7 @@ def score_board(
     index = _among(every, asked, options, wanted, compared, row)
     progress.advance(0)
     fits = _Evidence(asked, channels, words, calibration, options.candidates)
-    before, rows = known.pool if known is not None and again and known.index is index else None, []
+    before, rows = known.pool if known is not None and again and known.index is index else None, list[Row]()
     if folders is not None and not ordered and len(story.steps) > 1:
         index, before, rows = fits.with_rows(
             every, index, row, options, folders, before, _named(wanted, options)
