@@ -272,7 +272,8 @@ class Photographs:
         total, belongs = walked(likelihood, self.stranger, walk, self.pairs)
         if count != steps:
             return total, belongs
-        one_each = (1 - self.stranger) * likelihood.diagonal(axis1=1, axis2=2)
+        # exactly as many photographs as steps: none of them is a stranger only because it looks different
+        one_each = (1 - STRANGERS[0]) * likelihood.diagonal(axis1=1, axis2=2)
         listed = np.log(np.maximum(one_each, 1e-300)).sum(axis=1) + np.log(self.pairs[1].diagonal(1)).sum()
         return _either(LISTED, listed, np.eye(steps)[None], total, belongs)
 
