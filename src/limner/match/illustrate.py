@@ -561,6 +561,7 @@ def choose_pictures(
         runners_up=options.runners_up,
         written=written,
         placed=scored.placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     steps = explain(considered, pictures, as_it_is or {})
     return Board(
@@ -683,6 +684,7 @@ def _of_step(
         runners_up=options.runners_up,
         written=written,
         placed=placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     return explain(considered, pictures)[0].model_copy(update={"position": step})
 

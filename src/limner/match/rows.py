@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from limner.errors import DataError, counted
+from limner.errors import DataError
 from limner.language import words
 from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
@@ -115,7 +115,8 @@ def named_row(
     pictures, name = _called(list(found.values()), named, story)
     shared = shared and not name
     if not name:
-        name = Path(named[0]).name if len(named) == 1 else counted(len(pictures), "picture")
+        first, *others = (Path(path).name for path in named)
+        name = f"{first} and {others[0] if len(others) == 1 else f'{len(others)} more'}" if others else first
     ids = tuple(picture.id for picture in pictures)
     made = None if by == "any" else row_order(pictures, by=by, steps=len(story.steps))
     if made is None:
