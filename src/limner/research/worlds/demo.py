@@ -2,18 +2,23 @@
 
 Three texts paraphrase what some of the drawings show, using pronouns; the other drawings are distractors. The
 fourth text is an article about the photographs. One paragraph each of the third and fourth text has no
-picture.
+picture. One of the three texts also has a folder of its own, in which pictures lie in the order in which they
+were taken: a row.
 """
+
+from __future__ import annotations
 
 import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from limner.errors import DataError
 from limner.research.worlds.book import LICENSE, BookPage, PictureBook, SyntheticStory
@@ -32,6 +37,15 @@ from limner.research.worlds.tales import (
     read_table,
     tales,
 )
+
+
+ANSWERS = "answers.json"
+FIRST_NUMBER = 101
+"""Number in the name of the first picture of the row."""
+_PHOTOGRAPHS = Path(__file__).with_name("photographs")
+SHOTS_APART_S = 45
+STEPS_APART_S = 560
+"""Time between two shots of one step, and between those of two steps."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +71,55 @@ class DemoCollection:
         photographs: folder of the photographs, with captions and credits.
         texts: texts to illustrate: Markdown, HTML, plain text, and the article in Markdown.
         answers: file name of a text → for each step the right picture, relative to its folder, or None.
+        row: the text that has a folder of its own, and that folder.
+        row_answers: for each step the file names that are right, the picture and its second shots; empty for
+            a step without a picture.
     """
 
     pictures: Path
     photographs: Path
     texts: tuple[Path, ...]
     answers: dict[str, list[str | None]]
+    row: tuple[Path, Path]
+    row_answers: list[list[str]]
+
+    @classmethod
+    def read(cls, folder: Path) -> DemoCollection:
+        """The demonstration in a folder, from its `answers.json`."""
+        found = json.loads((folder / ANSWERS).read_text(encoding="utf-8"))
+        texts = folder / "texts"
+        return cls(
+            folder / "pictures",
+            folder / "photographs",
+            tuple(texts / name for name in found["library"]),
+            found["library"],
+            (texts / found["row"]["text"], folder / found["row"]["folder"]),
+            found["row"]["steps"],
+        )
+
+
+@dataclass(frozen=True)
+class _DemoRow:
+    """The row of a text: a folder in which its pictures lie in the order in which they were taken.
+
+    Attributes:
+        style: style of its drawings, which differs from that of the library.
+        begins: time of the first picture.
+        missing: steps without a picture, from 1.
+        second_shots: steps with a second shot, from 1.
+        stranger: packaged photograph that belongs to no step, and the step after which it was taken.
+    """
+
+    style: Style
+    begins: datetime
+    missing: tuple[int, ...]
+    second_shots: tuple[int, ...]
+    stranger: tuple[str, int]
 
 
 @dataclass(frozen=True)
 class _DemoText:
-    """One text of the demonstration: its file, its steps, and the cast and style of its drawings."""
+    """One text of the demonstration: its file, its steps, the cast and style of its drawings, and its row."""
 
     file: str
     title: str
@@ -75,6 +127,17 @@ class _DemoText:
     cast: tuple[Character, Character]
     style: Style
     captions: Carrier
+    row: _DemoRow | None
+
+
+def _style(raw: dict[str, Any]) -> Style:
+    return Style(**(raw | {"ink": tuple(raw["ink"])}))
+
+
+def _row_plan(raw: dict[str, Any]) -> _DemoRow:
+    stranger = raw["stranger"]["photograph"], raw["stranger"]["after"]
+    steps = tuple(raw["missing"]), tuple(raw["second_shots"])
+    return _DemoRow(_style(raw["style"]), raw["begins"], *steps, stranger)
 
 
 def _plans() -> list[_DemoText]:
@@ -83,8 +146,11 @@ def _plans() -> list[_DemoText]:
     for raw in read_table("demo")["book"]:
         leaves = tuple(_Leaf(step["words"], **step.get("scene", {})) for step in raw["step"])
         hero, friend = (Character(**who) for who in raw["cast"])
-        style = Style(**(raw["style"] | {"ink": tuple(raw["style"]["ink"])}))
-        plans.append(_DemoText(raw["file"], raw["title"], leaves, (hero, friend), style, raw["captions"]))
+        row = _row_plan(raw["row"]) if "row" in raw else None
+        cast = hero, friend
+        plans.append(
+            _DemoText(raw["file"], raw["title"], leaves, cast, _style(raw["style"]), raw["captions"], row)
+        )
     return plans
 
 
@@ -157,7 +223,7 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene
 
 
 def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> DemoCollection:
-    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
+    """Write the demonstration: about 80 drawings, a few photographs, four texts, and the right answers.
 
     Args:
         folder: created if missing; an earlier demonstration there is replaced.
@@ -169,13 +235,14 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
         DataError: the folder is neither empty nor an earlier demonstration.
     """
     root = Path(folder)
-    mark = root / "answers.json"
+    mark = root / ANSWERS
     if root.exists() and any(root.iterdir()) and not mark.exists():
         raise DataError(f"{root}: is neither empty nor an earlier demonstration; give an empty folder")
     for part in ("pictures", "photographs", "texts"):
         shutil.rmtree(root / part, ignore_errors=True)
         (root / part).mkdir(parents=True)
     pictures, texts, answers = root / "pictures", [], {}
+    row: dict[str, Any] = {}
     for plan in _plans():
         name, title, leaves = plan.file, plan.title, plan.leaves
         book = _book(title, leaves, plan.cast, plan.style)
@@ -184,6 +251,9 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
         path = root / "texts" / name
         path.write_text(_WRITERS[path.suffix](title, leaves), encoding="utf-8")
         texts.append(path)
+        if plan.row is not None:
+            row = {"text": name, "folder": path.stem}
+            row["steps"] = _write_row(root / path.stem, plan, plan.row, size_px)
         numbers = iter(range(len(leaves)))
         answers[name] = [
             drawn[next(numbers)].relative_to(pictures).as_posix() if leaf.tale else None for leaf in leaves
@@ -198,8 +268,53 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     path.write_text(f"# {article['title']}\n\n{words}\n", encoding="utf-8")
     texts.append(path)
     answers[path.name] = [numbered.get(step.get("photograph")) for step in article["step"]]
-    mark.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
-    return DemoCollection(pictures, root / "photographs", tuple(texts), answers)
+    mark.write_text(json.dumps({"library": answers, "row": row}, indent=1) + "\n", encoding="utf-8")
+    return DemoCollection.read(root)
+
+
+def _write_row(folder: Path, plan: _DemoText, row: _DemoRow, size_px: int) -> list[list[str]]:
+    """Write the pictures of a text in the order in which they were taken.
+
+    Returns:
+        For each step the names of its pictures.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    names: list[list[str]] = []
+    taken, number = row.begins, FIRST_NUMBER
+
+    def write(picture: Image.Image) -> str:
+        nonlocal number
+        name = f"IMG_{number:04d}.jpg"
+        exif = Image.Exif()
+        exif.get_ifd(0x8769)[0x9003] = f"{taken:%Y:%m:%d %H:%M:%S}"
+        picture.save(folder / name, format="JPEG", quality=90, subsampling=0, exif=exif)
+        number += 1
+        return name
+
+    for step, leaf in enumerate(plan.leaves, start=1):
+        shots: list[str] = []
+        if step not in row.missing:
+            picture = draw(_scene(leaf, plan.cast), row.style, size_px)
+            shots.append(write(picture))
+            taken += timedelta(seconds=SHOTS_APART_S)
+            if step in row.second_shots:
+                shots.append(write(_second_shot(picture)))
+        taken += timedelta(seconds=STEPS_APART_S)
+        names.append(shots)
+        if step == row.stranger[1]:
+            with Image.open(_PHOTOGRAPHS / row.stranger[0]) as photograph:
+                write(photograph.convert("RGB"))
+    return names
+
+
+def _second_shot(picture: Image.Image) -> Image.Image:
+    """The picture, turned a little, closer and brighter."""
+    side = picture.width
+    edge = side // 8
+    turned = picture.rotate(4, resample=Image.Resampling.BICUBIC)
+    closer = turned.crop((edge, edge, side - edge // 2, side - edge // 2)).resize(picture.size)
+    return closer.point(lambda value: min(255, round(1.12 * value)))
 
 
 def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str]:
@@ -208,7 +323,7 @@ def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str
     rows: list[dict[str, Any]] = []
     for number, entry in enumerate(table, start=1):
         name = named[entry["file"]] = f"DSC_{number:04d}.jpg"
-        shutil.copyfile(Path(__file__).with_name("photographs") / entry["file"], folder / name)
+        shutil.copyfile(_PHOTOGRAPHS / entry["file"], folder / name)
         rows.append(
             {"file_name": name, "text": entry["caption"]} | {k: entry[k] for k in ("credit", "license")}
         )
