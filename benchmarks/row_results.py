@@ -216,7 +216,7 @@ def main() -> None:
     pooled: dict[str, list[tuple[str, np.ndarray]]] = defaultdict(list)
     with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
         for (name, layout, words, size), found in zip(tasks, pool.map(fill, tasks), strict=True):
-            where = f"{TITLE[name]}, {words}, {'named' if not size else size}"
+            where = f"{TITLE[name]}, {words}, {size or 'named'}"
             if layout not in ("no order", "roughly", "two exchanged") or size:
                 pooled[where] += found["stated"]
             kind = f"{TITLE[name]}{', words' if words == 'shown' else ''}"
