@@ -319,9 +319,7 @@ def score_board(
     fits = _Evidence(asked, channels, words, calibration, options.candidates)
     before, rows = known.pool if known is not None and again and known.index is index else None, list[Row]()
     if folders is not None and not ordered and len(story.steps) > 1:
-        index, before, rows = fits.with_rows(
-            every, index, row, options, folders, before, _named(wanted, options)
-        )
+        index, before, rows = fits.with_rows(every, index, row, options, folders, story, before, wanted)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
@@ -411,14 +409,15 @@ class _Evidence:
         row: NamedRow | None,
         options: BoardOptions,
         folders: Folders,
+        story: Story,
         known: Pool | None,
-        fixed: Sequence[str],
+        wanted: Mapping[int, str | None],
     ) -> tuple[Index, Pool | None, list[Row]]:
         """The rows that the candidates speak for; an index with their photographs, and candidates of it."""
         pool, own = self.pool(index, (), _barred(index, row, options.bans), known)
-        rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
+        rows = likely_rows(pool, own, folders, story, None if row is None else frozenset(row.pictures))
         more = [picture for one in rows for place in one.places for picture in place]
-        wider = every.among(self.requests, [*fixed, *more]) if rows else index
+        wider = every.among(self.requests, [*_named(wanted, options), *more]) if rows else index
         return wider, pool if wider is index else None, rows
 
     def pool(

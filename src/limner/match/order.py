@@ -404,6 +404,7 @@ def beliefs(  # noqa: PLR0917
     sizes: Sequence[int],
     given: Sequence[Mapping[int, int]],
     outside: Sequence[Float64Array],
+    known: Sequence[float],
     pictures: int,
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
@@ -417,6 +418,7 @@ def beliefs(  # noqa: PLR0917
         sizes: number of photographs of every row of the library, of those too that are not considered.
         given: by row, step of the photographs that a person gave to one, by place.
         outside: by row, (S,) largest probability that a picture outside the row fits a step.
+        known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
     """
     found: list[tuple[float, int, Float64Array]] = []
@@ -430,10 +432,10 @@ def beliefs(  # noqa: PLR0917
             shown[:, place] = 1e-12
             shown[step, place] = steps
         level = float(np.log(shown.mean(axis=1)).sum())
-        known = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
+        share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
         # a picture outside the row that probably fits speaks against the row
         against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
-        bonus = len(fixed) * log(pictures / count) - (1 - known) * level + against
+        bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
         both = np.stack([shown, np.ones_like(shown)])
         total, belongs = row.walked(both)
         prior = log(PRIORS["order"] * count**0.5 / roots) + bonus
