@@ -503,7 +503,7 @@ def choose_pictures(
     return Board(
         story=scored.story,
         steps=steps,
-        row=None if scored.row is None else _text_row(scored.row, options, steps),
+        row=None if scored.row is None else text_row(scored.row, options, steps),
         library=library,
         channels=tuple(one.name for one in scored.asked),
         threshold=limit,
@@ -660,7 +660,7 @@ def _worth(
     return whole, whole - whole.min(where=np.isfinite(whole), initial=0.0), pinned, chance
 
 
-def _text_row(row: NamedRow, options: BoardOptions, steps: Sequence[BoardStep]) -> TextRow:
+def text_row(row: NamedRow, options: BoardOptions, steps: Sequence[BoardStep]) -> TextRow:
     """The named pictures with the steps that show them."""
     shows = {step.chosen.picture.id: step.position for step in reversed(steps) if step.chosen is not None}
     return TextRow(
