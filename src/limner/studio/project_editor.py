@@ -153,6 +153,7 @@ class ProjectEditor:
         folder: Path | None = None,
         by: Segmentation | None = None,
         title: str = "",
+        options: BoardOptions | None = None,
         once: bool = False,
         progress: Progress | None = None,
     ) -> Project:
@@ -164,6 +165,7 @@ class ProjectEditor:
             folder: folder in which the pictures that it shows are looked up, or None.
             by: what one step is.
             title: title of the project. Default: that of the text.
+            options: storyboard options.
             once: return the project of the same text if there is one.
             progress: see `create`.
         Raises:
@@ -179,7 +181,15 @@ class ProjectEditor:
             with suppress(DataError):  # a damaged one
                 if self.projects.read(project).state.text == digest(text):
                     return self.get(project)
-        return self.create(text, format="markdown", by=by, title=title, reading=reading, progress=progress)
+        return self.create(
+            text,
+            format="markdown",
+            by=by,
+            title=title,
+            options=options,
+            reading=reading,
+            progress=progress,
+        )
 
     def duplicate(self, project: str) -> Project:
         """Copy a project; the copy has a history of its own.

@@ -465,7 +465,7 @@ class ProjectRow(TextRow):
 
     Attributes:
         photographs: those of the library, in order.
-        gone: ids of those that have left the library since the pictures were chosen; their steps are open.
+        gone: ids of those that are no longer among them; their steps are open.
     """
 
     photographs: tuple[RowItem, ...]
@@ -537,7 +537,7 @@ class StoryHead(Record):
 class Changes(ProjectHead):
     """What an edit changed; applied to the project at revision `since`, it gives the current project.
 
-    It does not include the blocks of the text; the project has them.
+    It does not include the blocks of the text, nor the row in `board`; the project has them.
 
     Attributes:
         schema_version: version of this record.
