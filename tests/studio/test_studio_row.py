@@ -1,6 +1,5 @@
 """Photographs named beside a text: giving one lets the others follow, and nothing else moves them."""
 
-import json
 import shutil
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -21,31 +20,35 @@ PAGES = [f"s000-0{number}.png" for number in range(2, 8)]
 TEXT = "\n\n".join(f"{word} step." for word in ("First", "Second", "Third", "Fourth", "Fifth", "Sixth"))
 
 
-def indexed(folder, library):
+def indexed(folder):
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        index(folder, library=library, encoder=("colour",))
+        index(folder, library=folder.parent / "lib", encoder=("colour",), forget=True)
+
+
+def walked(drawn, home):
+    """A folder of six photographs in order, which is indexed with others; returns its path."""
+    shutil.copytree(drawn, home / "pictures")
+    captions = home / "pictures" / "metadata.jsonl"
+    told = captions.read_text()
+    (home / "pictures" / "walk").mkdir()
+    for number, page in enumerate(PAGES, 1):
+        name = f"walk/IMG_000{number}.png"
+        (home / "pictures" / "images" / page).rename(home / "pictures" / name)
+        told = told.replace(f"images/{page}", name)
+    captions.write_text(told)
+    indexed(home / "pictures")
+    return home / "pictures" / "walk"
 
 
 @pytest.fixture(scope="module")
 def walk(drawn, tmp_path_factory):
-    """A folder of six photographs in order, next to others; and a library of all."""
-    home = tmp_path_factory.mktemp("row")
-    pictures = home / "pictures"
-    shutil.copytree(drawn, pictures)
-    (pictures / "walk").mkdir()
-    rows = [json.loads(line) for line in (drawn / "metadata.jsonl").read_text().splitlines()]
-    for number, page in enumerate(PAGES, 1):
-        name = f"walk/IMG_000{number}.png"
-        (pictures / "images" / page).rename(pictures / name)
-        next(row for row in rows if row["file_name"] == f"images/{page}")["file_name"] = name
-    (pictures / "metadata.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    indexed(pictures, home / "lib")
-    return pictures / "walk", home / "lib"
+    """A folder of six photographs in a library that is not changed."""
+    return walked(drawn, tmp_path_factory.mktemp("row"))
 
 
 @pytest.fixture(scope="module")
 def engine(walk):
-    return Engine(walk[1])
+    return Engine(walk.parent.parent / "lib")
 
 
 @pytest.fixture
@@ -55,7 +58,7 @@ def editor(engine, tmp_path):
 
 @pytest.fixture
 def options(walk):
-    return BoardOptions(named=(str(walk[0]),))
+    return BoardOptions(named=(str(walk),), min_probability=0)
 
 
 @pytest.fixture
@@ -73,19 +76,17 @@ def act(editor):
 
 
 def order(project):
-    """Place of the photograph of each step, from 1; 0 for a blank, None for a picture from elsewhere."""
-    place = {one.picture: number for number, one in enumerate(project.row.photographs, 1)}
-    shown = project.board.shown.values()
-    told = [0 if one is None else place.get(one) for one in shown]
-    by_row = {one.step: place[one.picture] for one in project.row.photographs if one.step is not None}
-    assert by_row == {step: number for step, number in enumerate(told) if number}
-    kept = {one.step for one in project.board.row.photographs if one.step is not None}
-    assert kept >= by_row.keys() - {one.step for one in project.row.photographs if one.new}
+    """Number of the photograph of each step, from 1; 0 for a blank, None for a picture from elsewhere."""
+    numbers = {one.picture: number for number, one in enumerate(project.row.photographs, 1)}
+    told = [0 if one is None else numbers.get(one) for one in project.board.shown.values()]
+    for row in (project.row, project.board.row):
+        steps = {one.step: numbers.get(one.picture) for one in row.photographs if one.step is not None}
+        assert steps == {step: number for step, number in enumerate(told) if number}
     return told
 
 
-def give(project, step, place):
-    picture = project.row.photographs[place - 1].picture
+def give(project, step, number):
+    picture = project.row.photographs[number - 1].picture
     return Choose(kind="choose", step=step, picture=picture)
 
 
@@ -98,18 +99,119 @@ def elsewhere(editor, project):
     return next(one for one in editor.engine.illustrator().catalogue.ids if one not in known)
 
 
-def test_x(made, act, editor):
-    print(made.row.order, order(made))
+def test_giving_reorders_the_list_and_locks_what_is_given(editor, act, made):
+    assert order(made) == [1, 2, 3, 4, 5, 6]
+    assert [one.place for one in made.row.photographs] == [*range(6)]
     now = act(made, give(made, 1, 5))
-    print(order(now), locked(now))
-    now = act(now, give(now, 4, 5))
-    print(order(now), locked(now))
-    now = act(now, Fix(kind="blank", step=2))
-    print(order(now), locked(now), now.steps[2])
-    now = act(now, Choose(kind="choose", step=0, picture=elsewhere(editor, now)))
-    print(order(now), locked(now), now.steps[2], now.board.steps[0].reason)
-    now = act(now, Swap(kind="swap", a=1, b=3))
-    print(order(now), locked(now), now.steps[2], now.board.steps[1].reason)
-    now = act(now, Ban(kind="ban", picture=now.row.photographs[5].picture))
-    print(order(now), locked(now), now.steps[2], now.board.steps[5].reason)
-    assert 0
+    assert (order(now), locked(now)) == ([1, 5, 2, 3, 4, 6], [1])
+    now = act(now, give(now, 0, 6))
+    assert (order(now), locked(now)) == ([6, 5, 1, 2, 3, 4], [0, 1])
+    now = act(now, give(now, 4, 5))  # from a locked step
+    assert (order(now), locked(now)) == ([6, 1, 2, 3, 5, 4], [0, 4])
+    for back in ([6, 5, 1, 2, 3, 4], [1, 5, 2, 3, 4, 6], [1, 2, 3, 4, 5, 6]):
+        now = editor.undo(now.id, now.revision)
+        assert order(now) == back
+
+
+def test_what_moves_no_other_step(editor, act, made):
+    now = act(made, give(made, 1, 5))
+    picture = elsewhere(editor, now)
+    for edit, due in (
+        (Choose(kind="choose", step=1, picture=now.board.shown[1]), [1, 5, 2, 3, 4, 6]),
+        (Fix(kind="lock", step=3), [1, 5, 2, 3, 4, 6]),
+        (Fix(kind="unlock", step=1), [1, 5, 2, 3, 4, 6]),
+        (Swap(kind="swap", a=1, b=2), [1, 2, 5, 3, 4, 6]),
+        (Choose(kind="choose", step=0, picture=picture), [None, 2, 5, 3, 4, 6]),
+        (Fix(kind="unlock", step=2), [None, 2, 5, 3, 4, 6]),
+        (Retext(kind="retext", text=TEXT.replace("Third", "Last")), [None, 2, None, 3, 4, 6]),
+        (Insert(kind="insert-after", step=4, text="Then more."), [None, 2, None, 3, 4, None, 6]),
+    ):
+        before, now = now, act(now, edit)
+        told = order(now)
+        assert [one if mark is None else mark for one, mark in zip(told, due, strict=True)] == told, edit
+        assert now.row == changes(now, before.revision, None).row
+    assert locked(now) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("how", ["blank", "ban"])
+def test_the_others_close_the_gap(act, made, how):
+    blank, ban = Fix(kind="blank", step=1), Ban(kind="ban", picture=made.board.shown[1])
+    now = act(made, blank if how == "blank" else ban)
+    told = order(now)
+    shown = [one for one in told if one]
+    assert (told[1] == 0) == (how == "blank")
+    assert len(shown) == 5
+    assert shown == sorted(shown) or shown[:-1] == sorted(shown[:-1])  # the first may be the finished thing
+    back = act(now, give(now, 1, 2))
+    assert order(back) == [1, 2, 3, 4, 5, 6]
+    assert back.bans == ()
+
+
+def test_crops_and_captions_go_with_the_photograph(act, made):
+    framing = Framing(caption="By the river")
+    now = act(made, Frame(kind="frame", step=4, picture=made.board.shown[4], framing=framing))
+    now = act(now, give(now, 1, 5))
+    assert [step.framing == framing for step in now.board.steps] == [False, True, *[False] * 4]
+    assert locked(now) == [1]
+    now = act(now, give(now, 1, 2))  # the one with a caption makes room
+    (step,) = [step.position for step in now.board.steps if step.framing == framing]
+    assert order(now)[step] == 5
+    assert locked(now) == [1, step]
+
+
+def test_without_a_row_giving_moves_nothing(editor, act):
+    made = editor.create(TEXT, format="plain", options=BoardOptions(min_probability=0))
+    assert made.row is None
+    picture = made.board.shown[4]
+    now = act(made, Choose(kind="choose", step=1, picture=picture))
+    assert now.board.shown == {**made.board.shown, 1: picture}
+
+
+def test_naming_chooses_all_unlocked_steps_again(editor, act, options):
+    made = editor.create(TEXT, format="plain", options=BoardOptions(min_probability=0))
+    made = act(made, Fix(kind="lock", step=0))
+    now = act(made, SetOptions(kind="options", options=options))
+    assert now.board.shown[0] == made.board.shown[0]
+    told = order(now)[1:]
+    assert told == sorted(told)
+    assert 0 not in told
+    loose = act(now, SetOptions(kind="options", options=options.model_copy(update={"order": "any"})))
+    assert loose.row.order == "any"
+    assert {one.place for one in loose.row.photographs} == {None}
+    assert act(loose, SetOptions(kind="options", options=BoardOptions(min_probability=0))).row is None
+
+
+def test_only_what_a_person_did_is_preferred(editor, act, made):
+    now = act(made, give(made, 1, 5))
+    act(now, Fix(kind="blank", step=3))
+    (choice,) = editor.projects.read(made.id).choices
+    assert (choice.step, choice.shown, choice.chosen) == (1, made.board.shown[1], made.board.shown[4])
+
+
+def test_new_photographs_wait_and_the_steps_of_those_that_have_gone_are_open(drawn, tmp_path):
+    folder = walked(drawn, tmp_path)
+    engine = Engine(tmp_path / "lib")
+    editor = ProjectEditor(engine, Projects(tmp_path / "projects"))
+    options = BoardOptions(named=(str(folder),), min_probability=0)
+    made = editor.create(TEXT, format="plain", options=options)
+    gone = made.board.shown[5]
+    editor.edit(made.id, 1, Fix(kind="lock", step=5))
+    (folder / "IMG_0006.png").unlink()
+    for number, page in ((0, 2), (7, 3)):
+        (folder.parent / f"images/s001-0{page}.png").rename(folder / f"IMG_000{number}.png")
+    indexed(folder.parent)
+    engine.refresh()
+    now = editor.get(made.id)
+    assert now.board.shown == made.board.shown
+    assert [one.new for one in now.row.photographs] == [True, *[False] * 5, True]
+    assert now.row.gone == (gone,)
+    now = editor.edit(made.id, 2, give(now, 0, 3))
+    assert [(one.step is None, one.new) for one in now.row.photographs if one.new] == [(True, True)] * 2
+    assert sorted(order(now)) == [0, 2, 3, 4, 5, 6]
+    assert locked(now) == [0]
+    assert now.options == options
+    assert now.board.settings["named"] == str(folder)
+    again = editor.edit(made.id, 3, Again(kind="again"))
+    assert again.row.gone == ()
+    assert not any(one.new for one in again.row.photographs)
+    assert 0 not in order(again)
