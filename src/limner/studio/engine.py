@@ -88,7 +88,8 @@ def _there(
 def row_now(asked: Illustrator, story: Story, options: BoardOptions) -> NamedRow | None:
     """What is named beside a text; None if nothing is, or if all of it has left the library."""
     with suppress(DataError):
-        return named_row(asked.catalogue, options.named, story, options.order) if options.named else None
+        if options.named:
+            return named_row(asked.catalogue, options.named, story, options.order, shared=options.shared)
     return None
 
 

@@ -400,7 +400,7 @@ class ProjectEditor:
         asked = self.engine.illustrator()
         tip = advice(board, asked.catalogue, asked.library.settings.spaces)
         now = row_now(asked, board.story, found.state.options)
-        row = None if now is None else text_row(now, found.state.options, board.steps)
+        row = None if now is None else text_row(now, found.state.options.named, board.steps)
         return shown(found, text, board, tip, row)
 
     def _step(self, project: str, revision: int, by: int, key: str) -> Project:
