@@ -35,6 +35,8 @@ def walked(drawn, home):
         name = f"walk/IMG_000{number}.png"
         (home / "pictures" / "images" / page).rename(home / "pictures" / name)
         told = told.replace(f"images/{page}", name)
+        (home / "pictures" / "steps").mkdir(exist_ok=True)
+        shutil.copy(home / "pictures" / name, home / "pictures" / "steps" / f"step {number}.png")
     captions.write_text(told)
     indexed(home / "pictures")
     return home / "pictures" / "walk"
@@ -99,7 +101,11 @@ def elsewhere(editor, project):
     return next(one for one in editor.engine.illustrator().catalogue.ids if one not in known)
 
 
-def test_giving_reorders_the_list_and_locks_what_is_given(editor, act, made):
+@pytest.mark.parametrize("folder", ["walk", "steps"])
+def test_giving_reorders_the_list_and_locks_what_is_given(editor, act, walk, folder):
+    options = BoardOptions(named=(str(walk.parent / folder),), min_probability=0)
+    made = editor.create(TEXT, format="plain", options=options)
+    assert made.row.order == ("counter" if folder == "walk" else "numbers")
     assert order(made) == [1, 2, 3, 4, 5, 6]
     assert [one.place for one in made.row.photographs] == [*range(6)]
     now = act(made, give(made, 1, 5))
@@ -196,7 +202,8 @@ def test_new_photographs_wait_and_the_steps_of_those_that_have_gone_are_open(dra
     made = editor.create(TEXT, format="plain", options=options)
     gone = made.board.shown[5]
     editor.edit(made.id, 1, Fix(kind="lock", step=5))
-    (folder / "IMG_0006.png").unlink()
+    for file in (folder / "IMG_0006.png", folder.parent / "steps/step 6.png"):
+        file.unlink()
     for number, page in ((0, 2), (7, 3)):
         (folder.parent / f"images/s001-0{page}.png").rename(folder / f"IMG_000{number}.png")
     indexed(folder.parent)

@@ -465,7 +465,8 @@ class ProjectRow(TextRow):
 
     Attributes:
         photographs: those of the library, in order.
-        gone: ids of those that are no longer among them; their steps are open.
+        gone: ids of those that are no longer among them; their steps are open, unless they are locked and the
+            library still has the picture.
     """
 
     photographs: tuple[RowItem, ...]
