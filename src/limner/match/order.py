@@ -349,6 +349,10 @@ PRIORS = {"none": 0.77, "order": 0.13, "any": 0.05, "stretch": 0.03}
 """Probability that the pictures of a text have nothing in common, are a row from its beginning to its end, a
 row in any order, or a stretch of a longer row.
 """
+LEVEL = 1.9, 0.15
+"""Exponent a / (1 + b (S − 1)), at most 1, of the mean likelihoods of a row: every step says again that its
+pictures are of the same kind as those of the text.
+"""
 RUNS = 0.05, 0.4
 """Probabilities of one more photograph of a step in a stretch, in equal shares."""
 OF_ROW = 0.92
@@ -370,11 +374,12 @@ class Belief:
     belongs: Float64Array
 
 
-def beliefs(
+def beliefs(  # noqa: PLR0917
     likelihoods: Sequence[Float64Array],
     rows: Sequence[Photographs],
     sizes: Sequence[int],
     given: Sequence[Mapping[int, int]],
+    outside: Sequence[Float64Array],
     pictures: int,
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
@@ -387,17 +392,24 @@ def beliefs(
         rows: the photographs of each row.
         sizes: number of photographs of every row of the library, of those too that are not considered.
         given: by row, step of the photographs that a person gave to one, by place.
+        outside: by row, (S,) largest probability that a picture outside the row fits a step.
         pictures: number of pictures of the library.
     """
     found: list[tuple[float, int, Float64Array]] = []
     roots, whole = float(np.sqrt(sizes).sum()), float(np.sum(sizes))
-    for number, (likelihood, photographs, fixed) in enumerate(zip(likelihoods, rows, given, strict=True)):
+    for number, (likelihood, photographs, fixed, better) in enumerate(
+        zip(likelihoods, rows, given, outside, strict=True)
+    ):
         steps, count = likelihood.shape
         shown, row = likelihood.copy(), photographs.certain(list(fixed))
         for place, step in fixed.items():
             shown[:, place] = 1e-12
             shown[step, place] = steps
-        bonus = len(fixed) * log(pictures / count)
+        level = float(np.log(shown.mean(axis=1)).sum())
+        known = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
+        # a picture outside the row that probably fits speaks against the row
+        against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
+        bonus = len(fixed) * log(pictures / count) - (1 - known) * level + against
         flat = np.ones_like(shown)
         total, belongs = row.walked(shown)
         total -= row.walked(flat)[0]

@@ -196,6 +196,8 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
 
 ROWS = 12
 """Number of rows of a library that are compared with a text."""
+MEMBERS = 1000
+"""No further row is compared after this many photographs."""
 LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""
 PRESENT = 0.2
@@ -360,11 +362,15 @@ def likely_rows(
     best = np.where(sizes > 1, best, -np.inf)
     found: list[Row] = []
     strength = known.sum(axis=0)
+    members = 0
     for folder in np.argsort(-best, kind="stable")[:ROWS].tolist():
-        if best[folder] > -np.inf:
-            mine = np.flatnonzero(inverse == folder)
-            wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
-            found += rows_in(catalogue, int(folders[folder]), wanted)
+        if best[folder] == -np.inf or members > MEMBERS:
+            break
+        mine = np.flatnonzero(inverse == folder)
+        wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
+        rows = rows_in(catalogue, int(folders[folder]), wanted)
+        members += max((len(row.places) for row in rows), default=0)
+        found += rows
     if among is None:
         return found
     parts = (Row(row.name, tuple(place for place in row.places if place[0] in among)) for row in found)
@@ -433,8 +439,9 @@ def place_in_library(  # noqa: PLR0917
         kept.append(row)
     if not kept:
         return None
-    weighed = beliefs(told, compared, catalogue.folder_sizes.tolist(), wanted, pool.available)
     by_itself = _dense(pool, alone, 0.0)
+    outside = [np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0) for members in firsts]
+    weighed = beliefs(told, compared, catalogue.folder_sizes.tolist(), wanted, outside, pool.available)
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * by_itself
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
