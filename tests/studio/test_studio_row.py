@@ -212,13 +212,16 @@ def test_new_photographs_wait_and_the_steps_of_those_that_have_gone_are_open(dra
     assert now.board.shown == made.board.shown
     assert [one.new for one in now.row.photographs] == [True, *[False] * 5, True]
     assert now.row.gone == (gone,)
+    assert 5 in [one.position for one in editor.preview(made.id, 2).steps]
     now = editor.edit(made.id, 2, give(now, 0, 3))
     assert [(one.step is None, one.new) for one in now.row.photographs if one.new] == [(True, True)] * 2
     assert sorted(order(now)) == [0, 2, 3, 4, 5, 6]
     assert locked(now) == [0]
     assert now.options == options
     assert now.board.settings["named"] == str(folder)
+    told = editor.preview(made.id, 3)
     again = editor.edit(made.id, 3, Again(kind="again"))
+    assert all(again.board.steps[one.position] == one.after for one in told.steps)
     assert again.row.gone == ()
     assert not any(one.new for one in again.row.photographs)
     assert 0 not in order(again)

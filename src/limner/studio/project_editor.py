@@ -310,10 +310,10 @@ class ProjectEditor:
             LimnerError: see `limner.match.illustrator.Illustrator.board`.
         """
         found = self._current(project, revision)
-        board, state = self.projects.board(found), found.state
+        board, library = self.projects.board(found), self.engine.illustrator()
+        state = _without_gone(found.state, board, library)
         options = options or state.options
         asked = state.model_copy(update={"options": options})
-        library = self.engine.illustrator()
         fresh = illustrate_story(library, board.story, options, asked, progress=progress)
         _remember(self._previews, _asked(found, options), fresh, PREVIEWS_KEPT)
         steps = [
@@ -453,19 +453,13 @@ class ProjectEditor:
     ) -> tuple[State, str, Board]:
         """State, text and storyboard after an edit; raises as `edit`.
 
-        New photographs of the text's row are used only by an edit that is about all steps; a lock to one that
-        has left the library is lost.
+        New photographs of the text's row are used only by an edit that is about all steps.
         """
         library, is_anew = self.engine.illustrator(), isinstance(edit, Again | SetOptions)
-        state = edits.apply_edit(found.state, edit, board, library)
+        state = _without_gone(edits.apply_edit(found.state, edit, board, library), board, library)
         options = state.options
-        pins = {
-            step: one
-            for step, one in state.pins.items()
-            if one is None or one in library.catalogue or not edits.is_of_row(one, board)
-        }
         asked = options if is_anew else without_new(library, board, options)
-        state = state.model_copy(update={"pins": pins, "options": asked})
+        state = state.model_copy(update={"options": asked})
         state, text, fresh = self._changed(found, edit, state, text, board, library, progress)
         fresh = _with_row(fresh, fresh.row if is_anew else board.row)
         if asked is not options:
@@ -567,6 +561,16 @@ def _named(ref: PictureRef) -> PictureRef:
     return ref.model_copy(update={"target": f"picture-{str(ref.sha256)[:8]}"}) if inside else ref
 
 
+def _without_gone(state: State, board: Board, library: Illustrator) -> State:
+    """The state without locks to photographs of the row that have left the library."""
+    pins = {
+        step: picture
+        for step, picture in state.pins.items()
+        if picture is None or picture in library.catalogue or not edits.is_of_row(picture, board)
+    }
+    return state.model_copy(update={"pins": pins})
+
+
 def _naming(state: State, board: Board) -> State:
     """The state with the hash of its storyboard."""
     return state.model_copy(update={"board": digest(board.model_dump_json())})
@@ -600,7 +604,8 @@ def _around(  # noqa: PLR0917
     options = state.options
     if stay:
         shown = sum(step.chosen is not None for step in board.steps)
-        wanted = options.count or (None if board.row is None else "all")
+        is_along = board.row is not None and board.row.order != "any"
+        wanted = options.count or ("all" if is_along else None)
         changes = {
             "count": count or max(picture_count(story, step_texts(story), wanted), shown),
             "min_probability": board.threshold or options.min_probability,
