@@ -317,7 +317,7 @@ def score_board(
     index = _among(every, asked, options, wanted, compared, row)
     progress.advance(0)
     fits = _Evidence(asked, channels, words, calibration, options.candidates)
-    before, rows = known.pool if known is not None and again and known.index is index else None, []
+    before, rows = known.pool if known is not None and again and known.index is index else None, list[Row]()
     if folders is not None and not ordered and len(story.steps) > 1:
         index, before, rows = fits.with_rows(
             every, index, row, options, folders, before, _named(wanted, options)
@@ -561,6 +561,7 @@ def choose_pictures(
         runners_up=options.runners_up,
         written=written,
         placed=scored.placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     steps = explain(considered, pictures, as_it_is or {})
     return Board(
@@ -683,6 +684,7 @@ def _of_step(
         runners_up=options.runners_up,
         written=written,
         placed=placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     return explain(considered, pictures)[0].model_copy(update={"position": step})
 

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from limner.errors import DataError, counted
+from limner.errors import DataError
 from limner.language import words
 from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
@@ -31,7 +31,7 @@ LARGE = 4
 """A named folder with more photographs a step than this is searched like a library."""
 SITTING_S = 3 * 3600.0
 """Pause after which another sitting begins."""
-LONG = 300
+LONG = 200
 """Maximum number of photographs that are compared as one row."""
 
 
@@ -115,7 +115,8 @@ def named_row(
     pictures, name = _called(list(found.values()), named, story)
     shared = shared and not name
     if not name:
-        name = Path(named[0]).name if len(named) == 1 else counted(len(pictures), "picture")
+        first, *others = (Path(path).name for path in named)
+        name = f"{first} and {others[0] if len(others) == 1 else f'{len(others)} more'}" if others else first
     ids = tuple(picture.id for picture in pictures)
     made = None if by == "any" else row_order(pictures, by=by, steps=len(story.steps))
     if made is None:
@@ -154,19 +155,18 @@ class Row:
     places: tuple[tuple[str, ...], ...]
 
 
-def rows_in(catalogue: Folders, folder: int, wanted: Sequence[str]) -> list[Row]:
-    """Rows of a folder: all its photographs, and its sittings; of a long folder, the parts around pictures.
+def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[Row]:
+    """Rows of a folder: all its photographs, and its sittings; of a long folder, the most likely part.
 
     Args:
         catalogue: the library.
         folder: its number.
-        wanted: ids of the pictures around which a long folder is read, best first.
+        likely: likelihood of its pictures, by id.
     """
     ids = catalogue.in_folder(folder)
     if len(ids) > LONG:
-        place = {picture: number for number, picture in enumerate(ids)}
-        middle = int(np.median([place[picture] for picture in wanted]))
-        start = max(0, min(middle - LONG // 2, len(ids) - LONG))
+        sums = np.cumsum([0.0, *(likely.get(picture, 0.0) for picture in ids)])
+        start = int(np.argmax(sums[LONG:] - sums[:-LONG]))
         ids = ids[start : start + LONG]
     pictures = catalogue.pictures(ids)
     made = row_order(pictures)
@@ -196,7 +196,7 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
 
 ROWS = 12
 """Number of rows of a library that are compared with a text."""
-MEMBERS = 1000
+MEMBERS = 300
 """No further row is compared after this many photographs."""
 LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""
@@ -367,8 +367,8 @@ def likely_rows(
         if best[folder] == -np.inf or members > MEMBERS:
             break
         mine = np.flatnonzero(inverse == folder)
-        wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
-        rows = rows_in(catalogue, int(folders[folder]), wanted)
+        likely = {ids[at]: float(strength[at]) for at in mine.tolist()}
+        rows = rows_in(catalogue, int(folders[folder]), likely)
         members += max((len(row.places) for row in rows), default=0)
         found += rows
     if among is None:
