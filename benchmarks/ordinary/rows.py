@@ -320,10 +320,10 @@ def job(
             path, number, at = place[record.id]
             taken = START + timedelta(days=FOLDER_DAYS * number, seconds=SHOT_S * at)
             if not flat:
-                record = record.model_copy(
-                    update={"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
-                )
-            made.append(record)
+                shot_at = {"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
+                made.append(record.model_copy(update=shot_at))
+            else:
+                made.append(record)
         return made
 
     gallery = pool.gallery(list(place), words, encoders[0])
