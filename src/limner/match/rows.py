@@ -298,6 +298,8 @@ def place_named(
     }
     free = [step for step in range(len(known)) if step not in given or step in step_of.values()]
     numbered = {at: row.steps[place] for at, place in enumerate(kept) if place in row.steps}
+    if len(shots) == len(free) and any(numbered.get(at, step) != step for at, step in step_of.items()):
+        numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
     chance = np.zeros(known.shape)
