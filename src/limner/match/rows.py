@@ -146,7 +146,7 @@ def _called(pictures: list[Picture], named: Sequence[str], story: Story) -> tupl
 
 
 @dataclass(frozen=True)
-class Row:
+class LibraryRow:
     """A row of a library.
 
     Attributes:
@@ -160,7 +160,7 @@ class Row:
     titled: float = 0.0
 
 
-def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[Row]:
+def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[LibraryRow]:
     """Rows of a folder: all its photographs, and its sittings; of a long folder, the most likely part.
 
     Args:
@@ -178,10 +178,10 @@ def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> lis
     if made is None or len(made.places) < 2:
         return []
     name = Path(pictures[0].path).parent.name
-    found = [Row(name, made.places)]
+    found = [LibraryRow(name, made.places)]
     sittings = _sittings(made, {picture.id: picture.taken for picture in pictures})
     if len(sittings) > 1:
-        found += [Row(name, places) for places in sittings if len(places) > 1]
+        found += [LibraryRow(name, places) for places in sittings if len(places) > 1]
     return found
 
 
@@ -353,7 +353,7 @@ def likely_rows(
     catalogue: Folders,
     story: Story,
     among: frozenset[str] | None = None,
-) -> list[Row]:
+) -> list[LibraryRow]:
     """The rows of a library that the candidates speak for, best first.
 
     Args:
@@ -373,7 +373,7 @@ def likely_rows(
     best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
     titles = [_shared_words(catalogue.folder_name(int(folder)), story) for folder in folders]
     best = np.where(sizes > 1, best + TITLED * np.array(titles), -np.inf)
-    found: list[Row] = []
+    found: list[LibraryRow] = []
     strength = known.sum(axis=0)
     members = 0
     for folder in np.argsort(-best, kind="stable")[:ROWS].tolist():
@@ -419,7 +419,7 @@ def place_in_library(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     alone: Float64Array,
-    rows: Sequence[Row],
+    rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
 ) -> Placed | None:
@@ -445,7 +445,7 @@ def place_in_library(  # noqa: PLR0917
     told: list[Float64Array] = []
     compared: list[Photographs] = []
     wanted: list[dict[int, int]] = []
-    kept: list[Row] = []
+    kept: list[LibraryRow] = []
     for row in rows:
         first = [
             next(
