@@ -57,6 +57,7 @@ class Bench:
         self._rows: dict[tuple[str, Part, bool], Rows] = {}
 
     def rows(self, name: str, part: Part, *, large: bool) -> Rows:
+        """The texts of a set and part."""
         key = name, part, large
         if key not in self._rows:
             self._rows[key] = Rows(self.stock, name, part, large=large)
@@ -65,7 +66,7 @@ class Bench:
         return self._rows[key]
 
     def fill(self, task: tuple[str, str, str, int]) -> Found:
-        """All texts of a cell: name of the set, layout, words, and size of the library, 0 for a named folder."""
+        """All texts of a cell: set, layout, words, and size of the library, or 0 for a named folder."""
         name, layout, words, size = task
         found: Found = defaultdict(list)
         for part in self.options.part:
@@ -211,9 +212,13 @@ def main() -> None:
     ]
     tasks += [("storybook", layout, "shown", size) for size in options.sizes for layout in options.among]
     spawn = multiprocessing.get_context("spawn")
-    lines = []
+    lines: list[str] = []
+    pooled: dict[str, list[tuple[str, np.ndarray]]] = defaultdict(list)
     with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
         for (name, layout, words, size), found in zip(tasks, pool.map(fill, tasks), strict=True):
+            where = f"{TITLE[name]}, {words}, {size or 'named'}"
+            if layout not in ("no order", "roughly", "two exchanged") or size:
+                pooled[where] += found["stated"]
             kind = f"{TITLE[name]}{', words' if words == 'shown' else ''}"
             cells = [layout, kind, str(size or "named"), percent(found["model"])]
             if size:
@@ -239,6 +244,8 @@ def main() -> None:
             cells += [percent(found["own of shown"]), error(found["stated"])]
             lines.append("| " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
+    for kind, stated in pooled.items():
+        print(f"| all layouts | {kind} | {error(stated)} |", flush=True)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(lines)} cells", file=sys.stderr)

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image, ImageEnhance
 
+from limner.language import words
 from limner.pictures.decode import decode, read_file
 from limner.records import Picture, Step, Story
 from ordinary.jobs import Job
@@ -312,7 +313,11 @@ def job(
         for number, folder in enumerate(folders)
         for at, picture in enumerate(folder)
     }
-    flat = more.pop("flat", False)
+    flat, called = more.pop("flat", False), more.pop("called", "")
+    if called:
+        place = {
+            one: (path.replace(OWN, f"/library/{called}"), *rest) for one, (path, *rest) in place.items()
+        }
 
     def records(ids: Sequence[str]) -> list[Picture]:
         made = []
@@ -320,10 +325,10 @@ def job(
             path, number, at = place[record.id]
             taken = START + timedelta(days=FOLDER_DAYS * number, seconds=SHOT_S * at)
             if not flat:
-                record = record.model_copy(
-                    update={"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
-                )
-            made.append(record)
+                shot_at = {"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
+                made.append(record.model_copy(update=shot_at))
+            else:
+                made.append(record)
         return made
 
     gallery = pool.gallery(list(place), words, encoders[0])
@@ -380,7 +385,8 @@ class Rows:
             text: the text.
             layout: one of `LAYOUTS`; or ``roll``, with the photographs of all folders as those of one camera;
                 ``shots of a roll``, the same with one to three shots a step; ``flat``, without folders and
-                times; ``scattered``, over the folders; or ``not there``.
+                times; ``scattered``, over the folders; ``called``, in a folder whose name has a word of the
+                text's title; or ``not there``.
             size: number of pictures.
             draw: number of the draw.
             words: whether pictures keep their words.
@@ -407,5 +413,19 @@ class Rows:
             order = rng.permutation(len(folders)).tolist()
             folders = [[picture for number in order for picture in folders[number]]]
         return job(
-            found, self.pool, self.stock.encoders, words, folders, layout=layout, flat=layout == "flat"
+            found,
+            self.pool,
+            self.stock.encoders,
+            words,
+            folders,
+            layout=layout,
+            flat=layout == "flat",
+            called=called(text) if layout == "called" else "",
         )
+
+
+def called(text: Told) -> str:
+    """One word of a text's title, or of the name of its file, and a word of no text."""
+    title = text.story.title or Path(text.story.id.rpartition(":")[2]).parent.name
+    told = sorted(words(title.replace("-", " ").replace("_", " ")), key=len)
+    return f"{told[-1] if told else 'photographs'} weekend"

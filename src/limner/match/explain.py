@@ -127,7 +127,9 @@ class Considered:
         groups, items = self.pool.groups, self.pool.items
         own = self._groups[step]
         taken = {own} if self.allow_repeats else set(self._groups)
-        total = np.where(np.isfinite(self.score[step]), self.score[step], 0.0) + self.agreement[step]
+        scored = np.isfinite(self.score[step])
+        total = np.where(scored, self.score[step], 0.0) + self.agreement[step]
+        total[~scored & (self.agreement[step] == 0)] = -np.inf
         found: list[int] = []
         for column in np.argsort(-total, kind="stable"):
             if len(found) == self.runners_up or total[column] == -np.inf:

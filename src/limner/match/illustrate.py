@@ -34,9 +34,9 @@ from limner.match.explain import Considered, Written, explain, no_words
 from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, probabilities
 from limner.match.rows import (
     Folders,
+    LibraryRow,
     NamedRow,
     Placed,
-    Row,
     likely_rows,
     place_in_library,
     place_named,
@@ -317,11 +317,12 @@ def score_board(
     index = _among(every, asked, options, wanted, compared, row)
     progress.advance(0)
     fits = _Evidence(asked, channels, words, calibration, options.candidates)
-    before, rows = known.pool if known is not None and again and known.index is index else None, list[Row]()
+    before, rows = (
+        known.pool if known is not None and again and known.index is index else None,
+        list[LibraryRow](),
+    )
     if folders is not None and not ordered and len(story.steps) > 1:
-        index, before, rows = fits.with_rows(
-            every, index, row, options, folders, before, _named(wanted, options)
-        )
+        index, before, rows = fits.with_rows(every, index, row, options, folders, story, before, wanted)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
@@ -411,14 +412,15 @@ class _Evidence:
         row: NamedRow | None,
         options: BoardOptions,
         folders: Folders,
+        story: Story,
         known: Pool | None,
-        fixed: Sequence[str],
-    ) -> tuple[Index, Pool | None, list[Row]]:
+        wanted: Mapping[int, str | None],
+    ) -> tuple[Index, Pool | None, list[LibraryRow]]:
         """The rows that the candidates speak for; an index with their photographs, and candidates of it."""
         pool, own = self.pool(index, (), _barred(index, row, options.bans), known)
-        rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
+        rows = likely_rows(pool, own, folders, story, None if row is None else frozenset(row.pictures))
         more = [picture for one in rows for place in one.places for picture in place]
-        wider = every.among(self.requests, [*fixed, *more]) if rows else index
+        wider = every.among(self.requests, [*_named(wanted, options), *more]) if rows else index
         return wider, pool if wider is index else None, rows
 
     def pool(
@@ -457,7 +459,7 @@ def _barred(index: Index, row: NamedRow | None, bans: Sequence[str]) -> BoolArra
     return barred
 
 
-def _rows_of(index: Index, rows: Sequence[Row | NamedRow]) -> list[int]:
+def _rows_of(index: Index, rows: Sequence[LibraryRow | NamedRow]) -> list[int]:
     """Gallery rows of the photographs of some rows, as far as they are there."""
     ids = [picture for row in rows for place in row.places for picture in place]
     return [row for row in index.gallery.rows(ids).tolist() if row >= 0] if ids else []

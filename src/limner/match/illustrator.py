@@ -341,7 +341,7 @@ class Illustrator:
                 rewritten=rewritten,
                 progress=progress,
             )
-            return filled.model_copy(update={"row": board.row, "settings": filled.settings | {"fill": True}})
+            return filled.model_copy(update={"row": board.row, "settings": board.settings | {"fill": True}})
         from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 

@@ -32,7 +32,7 @@ SHY_SHOT = 0.3
 """Exponent of the likelihood of second and further photographs of a step, which repeat its error."""
 STRANGERS = 0.05, 20.0
 """Expected share of photographs that belong to no step, and the number of photographs as which it counts."""
-UNLIKE = {"one": 4.28, "looks": -12.62, "base": -16.28}
+UNLIKE = {"one": 4.17, "looks": -12.17, "base": -15.21}
 """Log-odds that a photograph belongs to no step: weights of its mean similarity to the others of the row."""
 ON, SHOT = 0.2, (14.4, -1.05, -8.1)
 """Weight of the similarity of two photographs that follow each other, and log-odds that they are shots of one
@@ -272,9 +272,10 @@ class Photographs:
         total, belongs = walked(likelihood, self.stranger, walk, self.pairs)
         if count != steps:
             return total, belongs
-        # exactly as many photographs as steps: none of them is a stranger only because it looks different
+        # exactly as many photographs as steps: that they look different does not speak against one each
         one_each = (1 - STRANGERS[0]) * likelihood.diagonal(axis1=1, axis2=2)
-        listed = np.log(np.maximum(one_each, 1e-300)).sum(axis=1) + np.log(self.pairs[1].diagonal(1)).sum()
+        alike = np.log(np.maximum(self.pairs[1].diagonal(1), 1.0)).sum()
+        listed = np.log(np.maximum(one_each, 1e-300)).sum(axis=1) + alike
         return _either(LISTED, listed, np.eye(steps)[None], total, belongs)
 
     def aligned(self, likelihood: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -403,6 +404,7 @@ def beliefs(  # noqa: PLR0917
     sizes: Sequence[int],
     given: Sequence[Mapping[int, int]],
     outside: Sequence[Float64Array],
+    known: Sequence[float],
     pictures: int,
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
@@ -416,6 +418,7 @@ def beliefs(  # noqa: PLR0917
         sizes: number of photographs of every row of the library, of those too that are not considered.
         given: by row, step of the photographs that a person gave to one, by place.
         outside: by row, (S,) largest probability that a picture outside the row fits a step.
+        known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
     """
     found: list[tuple[float, int, Float64Array]] = []
@@ -429,10 +432,10 @@ def beliefs(  # noqa: PLR0917
             shown[:, place] = 1e-12
             shown[step, place] = steps
         level = float(np.log(shown.mean(axis=1)).sum())
-        known = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
+        share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
         # a picture outside the row that probably fits speaks against the row
         against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
-        bonus = len(fixed) * log(pictures / count) - (1 - known) * level + against
+        bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
         both = np.stack([shown, np.ones_like(shown)])
         total, belongs = row.walked(both)
         prior = log(PRIORS["order"] * count**0.5 / roots) + bonus

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from limner.errors import DataError
-from limner.language import words
+from limner.language import stem, words
 from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.order import INSIDE, LOWEST, OF_ROW, Photographs, align, beliefs
@@ -43,6 +43,9 @@ class Folders(Protocol):
 
     def folders_of(self, ids: Iterable[str]) -> IntArray:
         """Number of each picture's folder."""
+
+    def folder_name(self, number: int) -> str:
+        """Name of a folder, without its parents."""
 
     def in_folder(self, number: int) -> list[str]:
         """Ids of the pictures of a folder, in order of time and name."""
@@ -130,32 +133,34 @@ def _within(folder: str) -> str:
 
 def _called(pictures: list[Picture], named: Sequence[str], story: Story) -> tuple[list[Picture], str]:
     """The pictures of a folder that is called like the text, and its name; else all, and ""."""
-    titles = {" ".join(words(text)) for text in (story.title, Path(story.id).stem.replace("_", " "))} - {""}
+    titles = {" ".join(words(_spaced(text))) for text in (story.title, Path(story.id).stem)} - {""}
     roots = {Path(path) for path in named}
     for picture in pictures:
         for folder in Path(picture.path).parents:
             if folder in roots or not any(root in folder.parents for root in roots):
                 continue
-            if " ".join(words(folder.name.replace("_", " ").replace("-", " "))) in titles:
+            if " ".join(words(_spaced(folder.name))) in titles:
                 inside = _within(str(folder))
                 return [one for one in pictures if one.path.startswith(inside)], folder.name
     return pictures, ""
 
 
 @dataclass(frozen=True)
-class Row:
+class LibraryRow:
     """A row of a library.
 
     Attributes:
         name: name of its folder.
         places: see `limner.pictures.taking.RowOrder`.
+        titled: share of the words of its name that are in the title of the text or the name of its file.
     """
 
     name: str
     places: tuple[tuple[str, ...], ...]
+    titled: float = 0.0
 
 
-def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[Row]:
+def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[LibraryRow]:
     """Rows of a folder: all its photographs, and its sittings; of a long folder, the most likely part.
 
     Args:
@@ -173,10 +178,10 @@ def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> lis
     if made is None or len(made.places) < 2:
         return []
     name = Path(pictures[0].path).parent.name
-    found = [Row(name, made.places)]
+    found = [LibraryRow(name, made.places)]
     sittings = _sittings(made, {picture.id: picture.taken for picture in pictures})
     if len(sittings) > 1:
-        found += [Row(name, places) for places in sittings if len(places) > 1]
+        found += [LibraryRow(name, places) for places in sittings if len(places) > 1]
     return found
 
 
@@ -196,6 +201,8 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
 
 ROWS = 12
 """Number of rows of a library that are compared with a text."""
+TITLED = 6.0
+"""Log-odds of a folder that is called like the text, before its photographs are compared with it."""
 MEMBERS = 300
 """No further row is compared after this many photographs."""
 LIKELY = 0.9
@@ -291,6 +298,8 @@ def place_named(
     }
     free = [step for step in range(len(known)) if step not in given or step in step_of.values()]
     numbered = {at: row.steps[place] for at, place in enumerate(kept) if place in row.steps}
+    if len(shots) == len(free) and any(numbered.get(at, step) != step for at, step in step_of.items()):
+        numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
     chance = np.zeros(known.shape)
@@ -339,14 +348,19 @@ def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
 
 
 def likely_rows(
-    pool: Pool, evidence: Float64Array, catalogue: Folders, among: frozenset[str] | None = None
-) -> list[Row]:
+    pool: Pool,
+    evidence: Float64Array,
+    catalogue: Folders,
+    story: Story,
+    among: frozenset[str] | None = None,
+) -> list[LibraryRow]:
     """The rows of a library that the candidates speak for, best first.
 
     Args:
         pool: the candidates.
         evidence: see `place_named`.
         catalogue: the library.
+        story: the text.
         among: ids of the only pictures that count; None for all.
     """
     known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
@@ -357,8 +371,9 @@ def likely_rows(
     np.add.at(sums.T, inverse, known.T)
     sizes = catalogue.folder_sizes[folders]
     best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
-    best = np.where(sizes > 1, best, -np.inf)
-    found: list[Row] = []
+    titles = [_shared_words(catalogue.folder_name(int(folder)), story) for folder in folders]
+    best = np.where(sizes > 1, best + TITLED * np.array(titles), -np.inf)
+    found: list[LibraryRow] = []
     strength = known.sum(axis=0)
     members = 0
     for folder in np.argsort(-best, kind="stable")[:ROWS].tolist():
@@ -366,13 +381,26 @@ def likely_rows(
             break
         mine = np.flatnonzero(inverse == folder)
         likely = {ids[at]: float(strength[at]) for at in mine.tolist()}
-        rows = rows_in(catalogue, int(folders[folder]), likely)
+        rows = [
+            replace(row, titled=titles[folder]) for row in rows_in(catalogue, int(folders[folder]), likely)
+        ]
         members += max((len(row.places) for row in rows), default=0)
         found += rows
     if among is None:
         return found
-    parts = (Row(row.name, tuple(place for place in row.places if place[0] in among)) for row in found)
+    parts = (replace(row, places=tuple(place for place in row.places if place[0] in among)) for row in found)
     return [row for row in parts if len(row.places) > 1]
+
+
+def _shared_words(name: str, story: Story) -> float:
+    """Share of the words of a folder's name that are in the title of a text or the name of its file."""
+    told = {stem(word) for text in (story.title, Path(story.id).stem) for word in words(_spaced(text))}
+    named = [stem(word) for word in words(_spaced(name)) if len(word) > 3]
+    return sum(word in told for word in named) / len(named) if named else 0.0
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")
 
 
 def _mean_likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
@@ -391,7 +419,7 @@ def place_in_library(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     alone: Float64Array,
-    rows: Sequence[Row],
+    rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
 ) -> Placed | None:
@@ -417,7 +445,7 @@ def place_in_library(  # noqa: PLR0917
     told: list[Float64Array] = []
     compared: list[Photographs] = []
     wanted: list[dict[int, int]] = []
-    kept: list[Row] = []
+    kept: list[LibraryRow] = []
     for row in rows:
         first = [
             next(
@@ -439,7 +467,10 @@ def place_in_library(  # noqa: PLR0917
         return None
     by_itself = _dense(pool, alone, 0.0)
     outside = [np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0) for members in firsts]
-    weighed = beliefs(told, compared, catalogue.folder_sizes.tolist(), wanted, outside, pool.available)
+    titled = [TITLED * row.titled for row in kept]
+    weighed = beliefs(
+        told, compared, catalogue.folder_sizes.tolist(), wanted, outside, titled, pool.available
+    )
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * by_itself
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
