@@ -198,7 +198,7 @@ def limner(empty_environment, tmp_path):
 @pytest.mark.soak  # the same demonstration is drawn by the command in tests/cli/test_cli.py
 def test_a_fresh_install_draws_the_demonstration(limner, tmp_path):
     said = limner("demo", "demo")
-    assert said.count("steps got the picture") == 5
+    assert said.count("steps got the picture") == 6
     assert (tmp_path / "demo" / "photographs-by-pixels.html").is_file()
 
 

@@ -155,7 +155,7 @@ class Library:
             DataError: no picture or several pictures match; the message names the nearest.
 
         Example:
-            >>> limner.Library("lib").find("shore/IMG_0006.jpg").format
+            >>> limner.Library("lib").find("shore/932fc7.jpg").format
             'JPEG'
         """
         return self.store.find(name)
@@ -525,7 +525,7 @@ class Library:
 
         Example:
             >>> lib = limner.Library("lib")
-            >>> board = lib.illustrate(["A girl sails a boat."], pins={1: "shore/IMG_0006.jpg"})
+            >>> board = lib.illustrate(["A girl sails a boat."], pins={1: "shore/932fc7.jpg"})
             >>> board.steps[0].origin
             'pinned'
         """

@@ -268,8 +268,8 @@ class Picture(Record):
         license: copyright or licence from metadata, or "".
 
     Example:
-        >>> picture = limner.Library("lib").find("shore/IMG_0006.jpg")
-        >>> len(picture.id), picture.path.endswith("IMG_0006.jpg")
+        >>> picture = limner.Library("lib").find("shore/932fc7.jpg")
+        >>> len(picture.id), picture.path.endswith("932fc7.jpg")
         (64, True)
     """
 

@@ -10,6 +10,9 @@ import pytest
 from PIL import Image
 
 from limner.errors import DataError
+from limner.match.given_pictures import picture_in
+from limner.pictures.metadata import readable_name
+from limner.pictures.taking import row_order
 from limner.research.worlds import PictureBook, caption, demo, write
 from limner.research.worlds.book_files import save, xmp_packet
 from limner.research.worlds.demo import demo_collection
@@ -127,7 +130,26 @@ def test_demo_answers_match_the_texts(shown):
     assert len(set(used)) == len(used) == 28
     assert all(path.is_file() for path in used)
     assert [sum(name is None for name in answers) for answers in shown.answers.values()] == [0, 0, 1, 1]
-    assert json.loads((shown.pictures.parent / "answers.json").read_text()) == shown.answers
+    assert json.loads((shown.pictures.parent / "answers.json").read_text())["library"] == shown.answers
+
+
+def test_the_row_of_the_demonstration_lies_in_the_order_of_taking(shown):
+    text, folder = shown.row
+    assert text in shown.texts
+    files = sorted(folder.iterdir())
+    taken = [picture_in(str(path)).taken for path in files]
+    assert taken == sorted(set(taken))
+    due = [name for names in shown.row_answers for name in names]
+    assert due == sorted(due)
+    assert [len(names) for names in shown.row_answers] == [1, 1, 1, 1, 0, 2]
+    assert {path.name for path in files} - set(due) == {"IMG_0104.jpg"}  # the photograph among the drawings
+
+
+def test_names_of_the_library_state_neither_content_nor_order(shown):
+    for folder in (shown.photographs, *shown.pictures.iterdir()):
+        files = [path for path in folder.iterdir() if path.suffix in (".jpg", ".png")]
+        assert not any(readable_name(path.stem) for path in files)
+        assert row_order([picture_in(str(path)) for path in files]) is None
 
 
 def test_demo_texts_do_not_repeat_the_captions(shown):

@@ -8,6 +8,7 @@ were taken: a row.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Sequence
@@ -37,7 +38,6 @@ from limner.research.worlds.tales import (
     read_table,
     tales,
 )
-
 
 ANSWERS = "answers.json"
 FIRST_NUMBER = 101
@@ -223,14 +223,14 @@ def _crowd(book: SyntheticStory, seed: int, count: int) -> list[tuple[DrawnScene
 
 
 def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> DemoCollection:
-    """Write the demonstration: about 80 drawings, a few photographs, four texts, and the right answers.
+    """Write the demonstration: about 70 drawings, a few photographs, four texts, and the right answers.
 
     Args:
         folder: created if missing; an earlier demonstration there is replaced.
         seed: seed of the distractors and of the other books; texts and photographs are always the same.
         size_px: side of the drawings, pixels.
     Returns:
-        The files. The answers are also in `answers.json` in the folder.
+        The files, see `DemoCollection`. The answers are also in `answers.json` in the folder.
     Raises:
         DataError: the folder is neither empty nor an earlier demonstration.
     """
@@ -238,16 +238,18 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
     mark = root / ANSWERS
     if root.exists() and any(root.iterdir()) and not mark.exists():
         raise DataError(f"{root}: is neither empty nor an earlier demonstration; give an empty folder")
-    for part in ("pictures", "photographs", "texts"):
+    plans = _plans()
+    rows = [Path(plan.file).stem for plan in plans if plan.row]
+    for part in ("pictures", "photographs", "texts", *rows):
         shutil.rmtree(root / part, ignore_errors=True)
         (root / part).mkdir(parents=True)
     pictures, texts, answers = root / "pictures", [], {}
     row: dict[str, Any] = {}
-    for plan in _plans():
+    for plan in plans:
         name, title, leaves = plan.file, plan.title, plan.leaves
         book = _book(title, leaves, plan.cast, plan.style)
         folder_of = pictures / Path(name).stem.split("-")[-1]
-        drawn = _album(folder_of, book, _crowd(book, seed, 8), plan.captions, seed=seed, size_px=size_px)
+        drawn = _album(folder_of, book, _crowd(book, seed, 8), plan.captions, size_px)
         path = root / "texts" / name
         path.write_text(_WRITERS[path.suffix](title, leaves), encoding="utf-8")
         texts.append(path)
@@ -260,7 +262,7 @@ def demo_collection(folder: Path | str, seed: int = 0, size_px: int = 384) -> De
         ]
     for book in PictureBook(seed).stories(3, pages=(7, 8)):
         crowd = [(page.scene, i) for i, page in enumerate(book.pages)]
-        _album(pictures / book.id, book, crowd, "sidecar", seed=seed, size_px=size_px)
+        _album(pictures / book.id, book, crowd, "sidecar", size_px)
     article = read_table("photographs")
     numbered = _photographs(root / "photographs", article["photograph"])
     path = root / "texts" / article["file"]
@@ -276,10 +278,8 @@ def _write_row(folder: Path, plan: _DemoText, row: _DemoRow, size_px: int) -> li
     """Write the pictures of a text in the order in which they were taken.
 
     Returns:
-        For each step the names of its pictures.
+        For each step the file names of its pictures.
     """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
     names: list[list[str]] = []
     taken, number = row.begins, FIRST_NUMBER
 
@@ -305,6 +305,7 @@ def _write_row(folder: Path, plan: _DemoText, row: _DemoRow, size_px: int) -> li
         if step == row.stranger[1]:
             with Image.open(_PHOTOGRAPHS / row.stranger[0]) as photograph:
                 write(photograph.convert("RGB"))
+            taken += timedelta(seconds=STEPS_APART_S)
     return names
 
 
@@ -317,12 +318,17 @@ def _second_shot(picture: Image.Image) -> Image.Image:
     return closer.point(lambda value: min(255, round(1.12 * value)))
 
 
+def _nameless(words: str) -> str:
+    """A file name that states neither content nor order."""
+    return hashlib.sha256(words.encode("utf-8")).hexdigest()[:6]
+
+
 def _photographs(folder: Path, table: Sequence[dict[str, str]]) -> dict[str, str]:
-    """Copy the photographs under uninformative names, with captions; returns packaged name → new name."""
+    """Copy the photographs under names that say nothing, with captions; returns packaged name → new name."""
     named: dict[str, str] = {}
     rows: list[dict[str, Any]] = []
-    for number, entry in enumerate(table, start=1):
-        name = named[entry["file"]] = f"DSC_{number:04d}.jpg"
+    for entry in table:
+        name = named[entry["file"]] = f"{_nameless(entry['caption'])}.jpg"
         shutil.copyfile(_PHOTOGRAPHS / entry["file"], folder / name)
         rows.append(
             {"file_name": name, "text": entry["caption"]} | {k: entry[k] for k in ("credit", "license")}
@@ -336,19 +342,15 @@ def _album(
     book: SyntheticStory,
     crowd: Sequence[tuple[DrawnScene, int | None]],
     carrier: Carrier,
-    *,
-    seed: int,
     size_px: int,
 ) -> dict[int, Path]:
-    """Write pictures in shuffled order with camera-like names; returns page number → file."""
+    """Write pictures under names that state neither content nor order; returns page number → file."""
     folder.mkdir()
-    order = np.random.default_rng([seed, book.style.seed, 1]).permutation(len(crowd))
     files: dict[int, Path] = {}
     rows: list[dict[str, Any]] = []
-    for number, k in enumerate(order):
-        scene, page = crowd[int(k)]
-        path = folder / f"IMG_{number + 1:04d}.{'png' if carrier == 'xmp' else 'jpg'}"
+    for scene, page in crowd:
         words = caption(scene)
+        path = folder / f"{_nameless(words)}.{'png' if carrier == 'xmp' else 'jpg'}"
         save(draw(scene, book.style, size_px), path, words, f"{book.illustrator}, {LICENSE}", carrier)
         rows.append({"file_name": path.name, "text": words, "credit": book.illustrator, "license": LICENSE})
         if page is not None:
