@@ -1,6 +1,6 @@
 """Fits the constants of rows: which photographs belong to no step, and how probable it is that one does.
 
-Makes: UNLIKE in src/limner/match/order.py, `row` in src/limner/match/calibration.json
+Makes: docs/methods/storyboard.md (UNLIKE in order.py, `row` in calibration.json)
 
 Fitted on the validation parts of guides and picture books (`fit` and `choose`), whose folders are laid out as
 in `benchmarks/row_results.py`. Guides count three times, because there are few.
@@ -67,8 +67,10 @@ def strangers(jobs: Sequence[tuple[str, RowJob]]) -> dict[str, float]:
 
 
 def main() -> None:
-    options = parser(__doc__).parse_args()
-    encoded = encoders(options, ["base"])
+    asked = parser(__doc__)
+    asked.add_argument("--encoder", default="base", help="of pictures")
+    options = asked.parse_args()
+    encoded = encoders(options, [options.encoder])
     stock = supply(encoded[0], tuple(encoded[1]), options.cache)
     desk = Desk(encoded, options.cache)
     jobs: list[tuple[str, RowJob]] = []
