@@ -283,11 +283,13 @@ def _write_row(folder: Path, plan: _DemoText, row: _DemoRow, size_px: int) -> li
     names: list[list[str]] = []
     taken, number = row.begins, FIRST_NUMBER
 
-    def write(picture: Image.Image) -> str:
+    def write(picture: Image.Image, words: str = "") -> str:
         nonlocal number
         name = f"IMG_{number:04d}.jpg"
         exif = Image.Exif()
         exif.get_ifd(0x8769)[0x9003] = f"{taken:%Y:%m:%d %H:%M:%S}"
+        if words:
+            exif[0x010E] = words
         picture.save(folder / name, format="JPEG", quality=90, subsampling=0, exif=exif)
         number += 1
         return name
@@ -295,11 +297,12 @@ def _write_row(folder: Path, plan: _DemoText, row: _DemoRow, size_px: int) -> li
     for step, leaf in enumerate(plan.leaves, start=1):
         shots: list[str] = []
         if step not in row.missing:
-            picture = draw(_scene(leaf, plan.cast), row.style, size_px)
-            shots.append(write(picture))
+            scene = _scene(leaf, plan.cast)
+            picture, words = draw(scene, row.style, size_px), caption(scene)
+            shots.append(write(picture, words))
             taken += timedelta(seconds=SHOTS_APART_S)
             if step in row.second_shots:
-                shots.append(write(_second_shot(picture)))
+                shots.append(write(_second_shot(picture), words))
         taken += timedelta(seconds=STEPS_APART_S)
         names.append(shots)
         if step == row.stranger[1]:
