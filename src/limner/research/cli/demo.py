@@ -53,18 +53,18 @@ def demo(folder: Path = Path("demo"), *, seed: int = 0) -> None:
 
 def _with_own_pictures(collection: DemoCollection, folder: Path) -> Path:
     """Illustrate the text that has a folder of its own, print its storyboard, and write its page."""
-    text, pictures = collection.row
+    (text, pictures), answers = collection.row, collection.row_answers
     library = Library(folder / "library-of-one-text")
     emit(str(library.add(pictures, encoders=[DEFAULT])))
     board = library.illustrate(text, pictures=[pictures])
     right = sum(
         step.chosen.picture.path.endswith(tuple(due)) if step.chosen and due else not step.chosen and not due
-        for step, due in zip(board.steps, collection.row_answers, strict=True)
+        for step, due in zip(board.steps, answers, strict=True)
     )
     emit(f"\n{board.story.title}, with its own pictures\n{board}")
     if board.row is not None:
         emit(board.row.summary([library.find(one.picture) for one in board.row.photographs]))
-    emit(f"{right} of {len(board.steps)} steps got the picture that belongs to them")
+    emit(f"{right} of {len(answers)} steps got the picture that belongs to them")
     page = folder / f"{text.stem}-own-pictures.html"
     return board.save(page, overwrite=True, with_reasons=True).path
 
