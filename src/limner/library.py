@@ -23,7 +23,7 @@ from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning, co
 from limner.files import display
 from limner.language import ENGLISH
 from limner.match.encoder_setup import AUTO, encoders_for
-from limner.records import Board, Candidate, Picture, Segmentation, Show, Step, Story
+from limner.records import Arrangement, Board, Candidate, Picture, Segmentation, Show, Step, Story
 from limner.store.library import (
     PictureStore,
     home_of,
@@ -459,6 +459,9 @@ class Library:
         self,
         text: AnyPath | Story | Sequence[str | Step | Mapping[str, object]],
         *,
+        pictures: Sequence[AnyPath] = (),
+        order: Arrangement | None = None,
+        fill: bool | None = None,
         by: Segmentation | None = None,
         format: Format | None = None,  # noqa: A002
         pins: Mapping[int, AnyPath | Picture | None] | None = None,
@@ -484,6 +487,11 @@ class Library:
             text: a file (Markdown, HTML, plain text, JSON, Word or PDF), a text, a list of steps, or a
                 story. A string names a file if that file exists or if it looks like a file name; otherwise
                 it is the text itself.
+            pictures: folders and pictures that are this text's pictures: no others are used, and they are
+                added to the library first. Photographs lie along the steps in the order in which they were
+                taken. Default: all pictures of the library.
+            order: order of these photographs: ``taken``, ``name``, or ``any`` if they have none.
+            fill: whether steps to which none of them belongs get a picture from the rest of the library.
             by: unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
             format: format of the text. Default: that of the file's extension, or plain text.
             pins: pictures to show, by step from 1: a path, file name or id, or None to keep the step blank.
@@ -529,6 +537,9 @@ class Library:
         from limner.text.read import read
 
         before = None if keep is None else _board(keep)
+        sources = [as_path(source, "pictures") for source in several(pictures)]
+        if sources:
+            self.add(*sources, model=model, metric=metric)
         reading = read(text, by=by, format=format, in_library=in_library(self.store))
         values: dict[str, Any] = {}
         where = "options"
@@ -540,7 +551,10 @@ class Library:
 
             values = read_toml(as_path(options, "options"))
         now: dict[str, Any] = {"show": show, "min_probability": min_probability}
-        now |= {"count": count, "allow_repeats": allow_repeats}
+        now |= {"count": count, "allow_repeats": allow_repeats, "order": order, "fill": fill}
+        now["named"] = named_paths(sources)
+        if "named" not in values and now["named"] is None and before is not None and before.row is not None:
+            now["named"] = before.row.named
         values |= {name: value for name, value in now.items() if value is not None}
         opened = self.illustrator(model, metric, channels)
         chosen = opened.options(
@@ -573,6 +587,12 @@ class Library:
             board = kept.dressed(board)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
         notes += _pinned_twice(chosen.pins, opened.catalogue)
+        if board.row is not None:
+            there = [one.picture for one in board.row.photographs]
+            notes.append(board.row.summary(opened.catalogue.pictures(there)))
+        if board.row is not None:
+            there = [one.picture for one in board.row.photographs]
+            notes.append(board.row.summary(opened.catalogue.pictures(there)))
         about = [
             *opened.notes,
             opened.language_note(reading.story),
@@ -752,6 +772,24 @@ def as_path(value: object, where: str) -> Path:
         return Path(value).expanduser()
     except RuntimeError:  # no such user: the path cannot exist
         return Path(value)
+
+
+def named_paths(sources: Sequence[Path]) -> tuple[str, ...] | None:
+    """Paths of folders and pictures, as in `Picture.paths`; of a list of pictures, those that it lists.
+
+    Returns:
+        None if there are none.
+    """
+    from limner.pictures.find import FoundFile, is_list, source_path, walk
+
+    found: list[str] = []
+    for source in sources:
+        path = source_path(source)
+        if is_list(path):
+            found += [display(entry.path) for entry in walk([path]) if isinstance(entry, FoundFile)]
+        else:
+            found.append(display(path))
+    return tuple(found) or None
 
 
 def several(values: Sequence[One]) -> Sequence[One]:

@@ -523,29 +523,25 @@ class TextRow(Record):
         Args:
             pictures: records of the photographs.
         """
+        shown = sum(one.step is not None for one in self.photographs)
+        steps = counted(len({one.step for one in self.photographs} - {None}), "step")
+        if self.order == "any":
+            return f"{shown} of {counted(len(self.photographs), 'photograph')} of {self.name} at {steps}"
         name = {one.id: Path(one.path).name for one in pictures}
-        steps = {one.step for one in self.photographs if one.step is not None}
-        places: dict[int, list[RowPhotograph]] = {}
-        for number, one in enumerate(self.photographs):
-            places.setdefault(number if one.place is None else one.place, []).append(one)
+        places: dict[int | None, list[RowPhotograph]] = {}
+        for one in self.photographs:
+            places.setdefault(one.place, []).append(one)
         left = [shots[0].picture for shots in places.values() if all(one.step is None for one in shots)]
-        how = {
-            "numbers": "in the order of their numbers",
-            "taken": "in the order taken",
-            "any": "in any order",
-        }
-        how |= {"counter": "in the order of their names", "name": "in the order of their names"}
+        along = len(places) - len(left)
+        how = {"numbers": "of their numbers", "taken": "taken"}.get(self.order, "of their names")
         line = (
-            f"{counted(len(places), 'photograph')} of {self.name}:"
-            f" {len(places) - len(left)} along {counted(len(steps), 'step')} {how[self.order]}"
+            f"{counted(along, 'photograph')} of {self.name} {'lies' if along == 1 else 'lie'} along {steps}"
+            f" in the order {how} (--order any if they have none)"
         )
-        if self.order != "any":
-            line += " (--order any if they have none)"
         if left:
             listed = ", ".join(name.get(one, one) for one in left[:MANY_LEFT])
             more = f" and {len(left) - MANY_LEFT} more" if len(left) > MANY_LEFT else ""
-            belong = "belongs" if len(left) == 1 else "belong"
-            line += f"; {len(left)} {belong} to no step: {listed}{more}"
+            line += f"; {len(left)} {'belongs' if len(left) == 1 else 'belong'} to no step: {listed}{more}"
         return line
 
 

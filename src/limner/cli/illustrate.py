@@ -11,7 +11,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter, Token, validators
 
@@ -23,7 +23,7 @@ from limner.export.storyboard_json import load
 from limner.language import ENGLISH
 from limner.pictures.decode import names_pictures
 from limner.progress import IndexProgress
-from limner.records import Board, Segmentation, Show, Story
+from limner.records import Arrangement, Board, Segmentation, Show, Story
 from limner.text.blocks import pictures_of
 from limner.text.picture_files import OUTSIDE, InLibrary
 from limner.text.read import MAX_DOCUMENT_BYTES, Format, Reading, read, read_bytes
@@ -50,6 +50,8 @@ def illustrate(
     steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
+    order: Arrangement | None = None,
+    fill: Flag = False,
     show: Show | None = None,
     pictures: str | None = None,
     pin: Many = (),
@@ -80,11 +82,14 @@ def illustrate(
 ) -> None:
     """Choose a picture for every step of a text and write the result; --help-all shows all options.
 
-    Pictures and folders of pictures among the arguments are indexed first, as by 'limner index'; only new and
-    changed ones are read. If one of several texts fails, the others are still illustrated; the exit status is
+    Pictures and folders among the arguments are this text's pictures: they are indexed first, as by 'limner
+    index', and no others are used. Photographs lie along the steps in the order in which they were taken. A
+    folder below them that is called like the text is used alone. Without any, the whole library is searched.
+
+    If one of several texts fails, the others are still illustrated; the exit status is
     then 1.
 
-    Example: limner illustrate recipe.md ~/Pictures -o recipe.html
+    Example: limner illustrate recipe.md ~/Pictures/Cake -o recipe.html
 
     Example: limner illustrate recipe.md -o recipe.pdf --keep recipe.json --again 3,5
 
@@ -108,6 +113,10 @@ def illustrate(
         html, plain or json. Word documents and PDFs are recognised by their content.
     by
         Unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+    order
+        Order of the photographs beside the text: taken (the default), name, or any if they have none.
+    fill
+        Search the rest of the library for steps to which none of these photographs belongs.
     show
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.
@@ -182,7 +191,8 @@ def illustrate(
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
     pins, count = _pins(pin), _count(pictures)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.library import Library, in_library
+    from limner.config import read_toml
+    from limner.library import Library, in_library, named_paths
     from limner.store.library import spaces_of
 
     readings: dict[Path, Reading] = {}
@@ -199,6 +209,10 @@ def illustrate(
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.mark_as_last_used()
     boards: list[Board] = []
+    options: Path | dict[str, Any] | None = settings
+    if sources:
+        options = {} if settings is None else read_toml(settings)
+        options |= {"named": named_paths(sources), "shared": len(texts) > 1}
 
     def one(text: Path, target: Path) -> None:
         reading = _read(text, by, text_format, in_library(opened.store), readings.get(text))
@@ -212,6 +226,8 @@ def illustrate(
             min_probability=min_probability,
             count=count,
             allow_repeats=allow_repeats or None,
+            order=order,
+            fill=fill or None,
             keep_given=not ignore_given,
             keep=earlier,
             again=again_steps,
@@ -220,7 +236,7 @@ def illustrate(
             model=model,
             metric=metric,
             channels=channel,
-            options=settings,
+            options=options,
             overrides=set,
         )
         written = board.save(target, overwrite=overwrite, **asdict(plan))

@@ -86,6 +86,7 @@ class BoardOptions(Record):
             pictures.
         order: order of the named pictures: that in which they were ``taken``, that of their ``name``, or
             ``any``.
+        shared: whether the named pictures are those of several texts.
         fill: whether steps to which no named picture belongs get one from the rest of the library.
         runners_up: number of other candidates listed per step.
     """
@@ -99,6 +100,7 @@ class BoardOptions(Record):
     bans: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     order: Arrangement = "taken"
+    shared: bool = False
     fill: bool = False
     runners_up: int = Field(default=3, ge=0)
 
@@ -224,7 +226,9 @@ class BoardScores:
 
     def answers(self, words: QueryTexts, options: BoardOptions) -> bool:
         """Whether these candidates can be reused for given texts and options; fixed pictures may differ."""
-        own, other = ((one.bans, one.candidates, one.named, one.order) for one in (self.options, options))
+        own, other = (
+            (one.bans, one.candidates, one.named, one.order, one.shared) for one in (self.options, options)
+        )
         return self.words is words and own == other
 
     def column(self, step: int, picture: str) -> int:
@@ -299,7 +303,7 @@ def score_board(
     options, calibration = options or BoardOptions(), calibration or load()
     every = Index(gallery) if isinstance(gallery, Gallery) else gallery
     cast, words = readings or query_texts(story)
-    ordered = row is not None and row.order != "any"
+    ordered = row is not None and row.follows(len(story.steps))
     given, held = given or {}, _staying(words, given or {}, held or {}, options, ordered=ordered)
     again = known is not None and known.answers(words, options)
     asked = (
@@ -347,7 +351,7 @@ def score_board(
 
     pool, own = candidates((), known.pool if known is not None and again and known.index is index else None)
     rows = []
-    if folders is not None and (row is None or not ordered or row.is_large(len(own))) and len(own) > 1:
+    if folders is not None and not ordered and len(own) > 1:
         rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
         members = index.gallery.rows([one for row in rows for place in row.places for one in place])
         more = members[members >= 0]
@@ -380,7 +384,7 @@ def score_board(
     odds = agreement(pool, own, calibration, likes, sure) if extra_rows else freely
     progress.advance(0)
     placed = None
-    if row is not None and ordered and not row.is_large(len(own)):
+    if row is not None and ordered:
         usable = np.isin(pool.rows, own_rows)[pool.items] & pool.there & ~banned_cells
         unread = np.where(np.isfinite(own), own, 0.0)
         placed = place_named(pool, np.where(usable, unread, -np.inf), row, fixed, calibration)
@@ -465,7 +469,7 @@ def choose_pictures(
     fits = (chance >= limit) & (worth > -np.inf)
     chosen = _assigned(worth, fits, groups, scored.fixed, allow_repeats=options.allow_repeats)
     texts = step_texts(scored.story)
-    every = scored.row is not None and not scored.row.is_large(len(texts))
+    every = scored.row is not None and scored.row.follows(len(texts))
     count = picture_count(scored.story, texts, options.count or ("all" if every else None))
     spared = spared_steps(chosen, chance, fits, count, scored.fixed, outside)
     if spared:
@@ -503,7 +507,7 @@ def choose_pictures(
     return Board(
         story=scored.story,
         steps=steps,
-        row=None if scored.row is None else _text_row(scored.row, options, steps),
+        row=None if scored.row is None else text_row(scored.row, options.named, steps),
         library=library,
         channels=tuple(one.name for one in scored.asked),
         threshold=limit,
@@ -660,15 +664,16 @@ def _worth(
     return whole, whole - whole.min(where=np.isfinite(whole), initial=0.0), pinned, chance
 
 
-def _text_row(row: NamedRow, options: BoardOptions, steps: Sequence[BoardStep]) -> TextRow:
+def text_row(row: NamedRow, named: Sequence[str], steps: Sequence[BoardStep]) -> TextRow:
     """The named pictures with the steps that show them."""
+    order = row.order if row.follows(len(steps)) else "any"
     shows = {step.chosen.picture.id: step.position for step in reversed(steps) if step.chosen is not None}
     return TextRow(
-        named=options.named,
+        named=tuple(named),
         name=row.name,
-        order=row.order,
+        order=order,
         photographs=tuple(
-            RowPhotograph(picture=one, place=None if row.order == "any" else place, step=shows.get(one))
+            RowPhotograph(picture=one, place=None if order == "any" else place, step=shows.get(one))
             for place, shots in enumerate(row.places)
             for one in shots
         ),

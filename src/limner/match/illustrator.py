@@ -284,7 +284,9 @@ class Illustrator:
     ) -> Board:
         """Illustrate a story.
 
-        The text is encoded first, in batches, so that other requests can be answered in between.
+        The text is encoded first, in batches, so that other requests can be answered in between. With
+        `BoardOptions.fill`, steps that none of the named pictures illustrates are illustrated from the whole
+        library in a second pass.
 
         Args:
             story: the text.
@@ -303,6 +305,36 @@ class Illustrator:
             LimnerError: see `index`, `channels` and `limner.match.illustrate.score_board`.
         """
         options = self.options() if options is None else options
+        if options.named and options.fill:
+            board = self.board(
+                story,
+                options.model_copy(update={"fill": False}),
+                shown=shown,
+                held=held,
+                as_it_is=as_it_is,
+                relations=relations,
+                rewritten=rewritten,
+                progress=progress,
+            )
+            settled = {
+                step.position: step
+                for step in board.steps
+                if step.picture is not None or step.blank in ("asked for", "missing", "no words")
+            }
+            filled = self.board(
+                story,
+                options.model_copy(update={"named": (), "fill": False}),
+                shown=shown,
+                held={
+                    place: None if step.picture is None else step.picture.id
+                    for place, step in settled.items()
+                },
+                as_it_is=settled,
+                relations=relations,
+                rewritten=rewritten,
+                progress=progress,
+            )
+            return filled.model_copy(update={"row": board.row, "settings": filled.settings | {"fill": True}})
         from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 
@@ -520,7 +552,9 @@ class Illustrator:
 
         story, _, channels, readings = asked
         progress.advance(0)  # after waiting for other threads
-        row = named_row(self.catalogue, options.named, story, options.order) if options.named else None
+        row = None
+        if options.named:
+            row = named_row(self.catalogue, options.named, story, options.order, shared=options.shared)
         scored = score_board(
             story,
             self.index,

@@ -65,6 +65,7 @@ class NamedRow:
         places: see `limner.pictures.taking.RowOrder`; without an order, one place for each picture.
         order: how the order was found; ``any`` if there is none.
         steps: see `limner.pictures.taking.RowOrder`.
+        shared: whether other texts are illustrated with the same pictures.
     """
 
     name: str
@@ -72,13 +73,25 @@ class NamedRow:
     places: tuple[tuple[str, ...], ...]
     order: Literal["numbers", "taken", "counter", "name", "any"]
     steps: dict[int, int] = field(default_factory=dict)
+    shared: bool = False
 
-    def is_large(self, steps: int) -> bool:
-        """Whether there are so many photographs that most belong to no step of the text."""
-        return len(self.places) > LARGE * steps
+    def follows(self, steps: int) -> bool:
+        """Whether the photographs are assumed to follow the steps of the text.
+
+        Without an order they do not, nor if they are those of several texts, or so many that most belong to
+        no step: then they are searched like a library.
+        """
+        return self.order != "any" and not self.shared and len(self.places) <= LARGE * steps
 
 
-def named_row(catalogue: Folders, named: Sequence[str], story: Story, by: Arrangement = "taken") -> NamedRow:
+def named_row(
+    catalogue: Folders,
+    named: Sequence[str],
+    story: Story,
+    by: Arrangement = "taken",
+    *,
+    shared: bool = False,
+) -> NamedRow:
     """Find the pictures named beside a text, and their order.
 
     If a folder below what is named is called like the text's file or title, only its pictures count.
@@ -88,6 +101,7 @@ def named_row(catalogue: Folders, named: Sequence[str], story: Story, by: Arrang
         named: paths of folders and pictures.
         story: the text.
         by: how the pictures are ordered.
+        shared: whether other texts are illustrated with the same pictures.
     Raises:
         DataError: nothing that is named is in the library.
     """
@@ -99,13 +113,14 @@ def named_row(catalogue: Folders, named: Sequence[str], story: Story, by: Arrang
     if not found:
         raise DataError(f"{', '.join(named)}: no picture of it is in the library; index it first")
     pictures, name = _called(list(found.values()), named, story)
+    shared = shared and not name
     if not name:
         name = Path(named[0]).name if len(named) == 1 else counted(len(pictures), "picture")
     ids = tuple(picture.id for picture in pictures)
     made = None if by == "any" else row_order(pictures, by=by, steps=len(story.steps))
     if made is None:
-        return NamedRow(name, ids, tuple((one,) for one in ids), "any")
-    return NamedRow(name, ids, made.places, made.kind, dict(made.steps))
+        return NamedRow(name, ids, tuple((one,) for one in ids), "any", shared=shared)
+    return NamedRow(name, ids, made.places, made.kind, dict(made.steps), shared)
 
 
 def _within(folder: str) -> str:
