@@ -78,7 +78,9 @@ def test_extreme_evidence_neither_overflows_nor_underflows(steps, count, free):
         assert (belongs.sum(axis=0) <= 1 + 1e-6).all()
 
 
-@pytest.mark.xfail(reason="an impossible order divides by a sum of 0, and its odds have no exponent", strict=True)
+@pytest.mark.xfail(
+    reason="an impossible order divides by a sum of 0, and its odds have no exponent", strict=True
+)
 @pytest.mark.parametrize(("steps", "count"), [(12, 500), (300, 300)])
 def test_an_order_that_all_evidence_contradicts_is_no_error(steps, count):
     evidence = np.full((steps, count), -15.0)
@@ -102,7 +104,9 @@ def test_what_must_be_has_the_probability_1():
 def rows_of(count, kind="drawn", seed=0):
     rng = np.random.default_rng(seed)
     if kind == "one colour":
-        return Photographs.of(np.tile(unit([[1.0, 0.0]]), (count, 1)), np.tile(unit([[1.0, 1.0]]), (count, 1)))
+        return Photographs.of(
+            np.tile(unit([[1.0, 0.0]]), (count, 1)), np.tile(unit([[1.0, 1.0]]), (count, 1))
+        )
     near = unit(2.5 + rng.normal(size=(count, 8))).astype(float)
     return Photographs.unknown(count) if kind == "unknown" else Photographs.of(near, near)
 

@@ -89,7 +89,11 @@ def numbers(**changes):
         "doubt": 3.0,
         "agreement": {"own": 1.0, "captions": 0.5, "looks": 1.0, "looks_beside_words": 1.0},
         "chance": {"one": 1.0, "share": 1.0, "mass": 0.3},
-        "thresholds": {"cautious": {"least": 0.5, "share": 2.0}, "usual": {"least": 0.15, "share": 0.4}},
+        "thresholds": {"cautious": 0.5, "usual": 0.2},
+        "row": {
+            "of_text": {"one": 2.0, "gain": 1.0, "kept": 0.0, "typical": 0.0},
+            "at_step": {"one": 0.0, "odds": 1.0},
+        },
         "pin": {"weight": 1.0, "floor": 0.1, "looks": 4.0},
         "provenance": {},
     } | changes

@@ -1,0 +1,290 @@
+"""Boards of photographs with an order: those of a folder named beside the text, and those of a library."""
+
+import re
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from boards import Records, TableEncoder, chosen_board, picture, picture_id, shown, space, story_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+import limner
+from limner.errors import DataError
+from limner.match.illustrate import BoardOptions
+from limner.match.rows import named_row
+from limner.progress import Progress
+from limner.research.worlds import PictureBook
+from limner.research.worlds.book_files import write
+from limner.store.search import COSINE, Channel, Index
+from limner.store.vectors import Gallery
+
+STEPS, DIM = 10, 30
+NOON = datetime(2024, 5, 1, 12)
+WORDS = [f"Step {number} comes now." for number in range(STEPS)]
+
+
+class Shelf(Records):
+    """Folders of photographs, one a minute: of each, which step it shows; None if it is unlike the others.
+
+    How much nearer a photograph is to the words of its step than to others is `lead`.
+    """
+
+    def __init__(self, folders, *, lead=1.5, alike=(), seconds=60):
+        rng = np.random.default_rng(0)
+        self.names = list(folders)
+        base, looks, made = [], [], []
+        for folder, shows in folders.items():
+            common = np.append(np.zeros(STEPS), rng.normal(size=DIM - STEPS) / 2)
+            for number, step in enumerate(shows):
+                own = rng.normal(size=(2, DIM)) * (0.15 if step is not None else 1.0)
+                matter = 0.0 if step is None else common + lead * np.eye(DIM)[step]
+                base.append(own[0] + matter)
+                looks.append(own[1] + (0.0 if step is None else common))
+                name = f"{folder.split('/')[-1]}-{chr(97 + number)}"
+                where = {
+                    "paths": (f"/p/{folder}/{name}.jpg",),
+                    "taken": NOON + timedelta(seconds=seconds * number),
+                    "taken_from": "camera",
+                }
+                made.append(picture(name, "alike" if name in alike else None).model_copy(update=where))
+        super().__init__(made)
+        self.gallery = Gallery(
+            [one.id for one in made],
+            [one.group for one in made],
+            {"base": space(base), "looks": space(looks)},
+        )
+
+    def under(self, folder):
+        return [
+            one
+            for one in self.pictures.values()
+            if one.path.startswith(folder.rstrip("/") + "/") or one.path == folder
+        ]
+
+    def folders_of(self, ids):
+        return np.array([self.names.index(self.pictures[one].path[3:].rsplit("/", 1)[0]) for one in ids])
+
+    def in_folder(self, number):
+        return [one.id for one in self.under(f"/p/{self.names[number]}")]
+
+    @property
+    def folder_sizes(self):
+        return np.array([len(self.in_folder(number)) for number in range(len(self.names))])
+
+
+class Catalogue:
+    """What `named_row` and `score_board` ask of a shelf."""
+
+    def __init__(self, shelf):
+        for name in ("under", "folders_of", "in_folder"):
+            setattr(self, name, getattr(shelf, name))
+        self.folder_sizes, self.pictures = shelf.folder_sizes, shelf
+
+
+def board_of(shelf, steps, options=None, *, title="", shared=False, searched=True, **more):
+    """The board of so many steps, or of these; named are the folders of the options."""
+    texts = WORDS[:steps] if isinstance(steps, int) else steps
+    options, catalogue, story = options or BoardOptions(), Catalogue(shelf), story_of(texts, title)
+    row = named_row(catalogue, options.named, story, options.order, shared=shared) if options.named else None
+    table = {text: np.eye(DIM)[number] for number, text in enumerate(WORDS)} | {"🎉": np.zeros(DIM)}
+    channel = Channel("base", TableEncoder(table), "base", COSINE)
+    folders = catalogue if searched and options.order != "any" else None
+    return chosen_board(
+        story, Index(shelf.gallery), [channel], shelf, options, row=row, folders=folders, **more
+    )
+
+
+CAKE = BoardOptions(named=("/p/cake",))
+OTHERS = {f"other{number}": [5, 6, 7, 8, 9, 9] for number in range(4)}
+
+
+def letters(board):
+    """The letter of each photograph, - for a blank."""
+    return "".join("-" if name is None else name[-1] for name in shown(board))
+
+
+@pytest.mark.parametrize(
+    ("shows", "lead", "steps", "due"),
+    [
+        ([0, 1, 2, 3], 1.5, 4, "abcd"),
+        ([0, 1, 2, 3], 0.2, 4, "abcd"),  # the words say little, and the order is enough
+        ([3, 3, 3, 3], 0.5, 4, "abcd"),  # nor does it matter that they say the same of all
+        pytest.param([3, 2, 1, 0], 4.0, 4, "dcba", marks=pytest.mark.xfail(strict=True)),  # all are blank
+        ([1, 0, 2, 3], 5.0, 4, "bacd"),  # words that are clear go before the order
+        ([0, 0, 1, 2, 2, 3], 2.0, 4, "[ab]c[de]f"),
+        ([3, 0, 1, 2, 2, 3], 2.0, 4, "bc[de][af]"),  # the finished thing first
+        ([0, 1, None, 2, 3], 1.5, 4, "abde"),
+        ([0, 2], 3.0, 4, "a-b-"),
+        ([0], 1.5, 1, "a"),
+        ([0, 0, 0], 1.5, 1, "[abc]"),
+    ],
+)
+def test_photographs_of_a_named_folder_lie_along_the_steps(shows, lead, steps, due):
+    board = board_of(Shelf({**OTHERS, "cake": shows}, lead=lead), steps, CAKE)
+    assert re.fullmatch(due, letters(board))
+
+
+@pytest.mark.parametrize(
+    ("options", "given", "due"),
+    [
+        ({"bans": ("c",)}, {}, "ab-de"),
+        ({"pins": {1: None}}, {}, "a-cde"),
+        ({"pins": {0: "e"}}, {}, "eabcd"),
+        ({"pins": {4: "a", 0: "e"}}, {}, "ebcda"),
+        ({}, {0: "e"}, "eabcd"),  # the text's own picture
+        ({"pins": {0: None}}, {0: "e"}, "-[ab]cde"),
+        ({"pins": {2: "a"}}, {}, "bcade"),
+        ({"pins": {2: "x"}}, {}, "abxde"),  # of another folder
+        ({"count": 2}, {}, "[a-e-]+"),
+    ],
+)
+def test_pins_bans_and_blanks_hold_among_named_photographs(options, given, due):
+    shelf = Shelf({"other": [None] * 24, "cake": [0, 1, 2, 3, 4]}, lead=0.5)
+    ids = {name: picture_id(f"cake-{name}") for name in "abcde"} | {"x": picture_id("other-x"), None: None}
+    wanted = dict(options)
+    wanted["pins"] = {step: ids[one] for step, one in wanted.get("pins", {}).items()}
+    wanted["bans"] = tuple(ids[one] for one in wanted.get("bans", ()))
+    board = board_of(shelf, 5, CAKE.model_copy(update=wanted), given={s: ids[n] for s, n in given.items()})
+    if "count" in options:
+        assert board.blanks() == {"enough": 3}
+        assert list(filter("-".__ne__, letters(board))) == sorted(filter("-".__ne__, letters(board)))
+    else:
+        assert re.fullmatch(due, letters(board))
+
+
+def test_a_step_without_words_is_illustrated_only_by_the_order():
+    shelf, texts = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}), (WORDS[0], "🎉", *WORDS[2:4])
+    assert letters(board_of(shelf, texts, CAKE)) == "abcd"
+    board = board_of(shelf, texts, CAKE.model_copy(update={"order": "any"}))
+    assert letters(board) == "a-cd"
+    assert board.blanks() == {"no words": 1}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_pictures_in_any_order_or_of_several_texts_are_chosen_by_the_words(shared):
+    shelf = Shelf({**OTHERS, "cake": [3, 2, 1, 0, None]}, lead=4.0)
+    options = CAKE if shared else CAKE.model_copy(update={"order": "any"})
+    board = board_of(shelf, 4, options, shared=shared)
+    assert letters(board) == "dcba"
+    assert board.row.order == "any"
+    assert {one.place for one in board.row.photographs} == {None}
+    assert {one.picture: one.step for one in board.row.photographs} == {
+        picture_id(f"cake-{name}"): step for name, step in zip("abcde", (3, 2, 1, 0, None), strict=True)
+    }
+    assert board.row.summary([]) == "4 of 5 photographs of cake at 4 steps"
+
+
+@pytest.mark.parametrize("title", ["Lemon cake", "lemon CAKE!", ""])
+def test_a_folder_that_is_called_like_the_text_is_its_row(title):
+    shelf = Shelf({"all/lemon_cake": [0, 1, 2, 3], "all/soup": [0, 1, 2, 3]}, lead=0.5)
+    board = board_of(shelf, 4, BoardOptions(named=("/p/all/",)), title=title, shared=True)
+    assert (board.row.name == "lemon_cake") == bool(title)
+    if title:
+        assert shown(board) == [f"lemon_cake-{letter}" for letter in "abcd"]
+
+
+def test_what_is_named_must_be_in_the_library():
+    shelf = Shelf({"cake": [0, 1]})
+    with pytest.raises(DataError, match=r"/p/pie, /p/soup: no picture .* index it first"):
+        board_of(shelf, 2, BoardOptions(named=("/p/pie", "/p/soup")))
+    some = BoardOptions(named=("/p/pie", *(f"/p/cake/cake-{name}.jpg" for name in "ba")))
+    assert letters(board_of(shelf, 2, some)) == "ab"
+    assert board_of(shelf, 2, some).row.name == "2 pictures"
+
+
+def test_moments_that_look_alike_are_both_shown_and_shots_of_one_moment_are_not():
+    alike = [f"cake-{name}" for name in "bc"]
+    minutes = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}, alike=alike)
+    assert letters(board_of(minutes, 4, CAKE)) == "abcd"
+    assert "-" in letters(board_of(minutes, 4, CAKE.model_copy(update={"order": "any", "show": "always"})))
+    burst = Shelf({**OTHERS, "cake": [0, 1, 1, 3]}, alike=alike, seconds=1)
+    board = board_of(burst, 4, CAKE)
+    assert letters(board) == "ab-d"
+    assert [one.place for one in board.row.photographs] == [0, 1, 1, 2]
+    other = CAKE.model_copy(update={"bans": (picture_id("cake-b"),)})
+    assert letters(board_of(burst, 4, other)) == "ac-d"
+    pinned = CAKE.model_copy(update={"pins": {1: picture_id("cake-c")}})
+    assert letters(board_of(burst, 4, pinned)) == "ac-d"
+
+
+def test_reasons_and_the_summary_tell_the_places_of_the_row():
+    shelf = Shelf({**OTHERS, "cake": [0, 1, None, 2, 3]})
+    board = board_of(shelf, 4, CAKE)
+    assert board.steps[2].reason == "The fourth of 5 photographs in cake, which follow your steps."
+    assert (board.row.named, board.row.name, board.row.order) == (("/p/cake",), "cake", "taken")
+    assert [(one.place, one.step) for one in board.row.photographs] == [
+        (0, 0),
+        (1, 1),
+        (2, None),
+        (3, 2),
+        (4, 3),
+    ]
+    assert board.row.summary(list(shelf.pictures.values())) == (
+        "4 photographs of cake lie along 4 steps in the order taken (--order any if they have none);"
+        " 1 belongs to no step: cake-c.jpg"
+    )
+
+
+def test_a_folder_of_the_library_that_follows_the_steps_is_found():
+    """Other photographs fit each step as well or better, none of their folders all steps in their order."""
+    rng = np.random.default_rng(1)
+    orders = [rng.permutation(6).tolist() for _ in range(8)]
+    others = {
+        f"other{n}": [step if rng.random() < 0.5 else 6 for step in own] for n, own in enumerate(orders)
+    }
+    shelf = Shelf({**others, "cake": [0, 1, 2, 3, 4, 5]}, lead=1.0)
+    board = board_of(shelf, 6)
+    assert shown(board) == [f"cake-{letter}" for letter in "abcdef"]
+    assert board.steps[1].reason.startswith("The second of 6 photographs in cake, which follow your steps")
+    assert board.row is None
+    alone = board_of(shelf, 6, searched=False)
+    assert shown(alone) != shown(board)
+    assert not any("follow" in step.reason for step in alone.steps)
+
+
+@given(
+    shows=st.lists(st.none() | st.integers(0, 3), min_size=1, max_size=7),
+    steps=st.integers(1, 5),
+    lead=st.sampled_from([0.0, 1.0, 5.0]),
+    named=st.booleans(),
+    data=st.data(),
+)
+def test_what_every_board_of_a_row_holds(shows, steps, lead, named, data):
+    shelf = Shelf({"other": [None, 1, 2], "cake": shows}, lead=lead)
+    ids = list(shelf.gallery.ids)
+    bans = tuple(data.draw(st.lists(st.sampled_from(ids), unique=True, max_size=3)))
+    free = sorted({*ids} - {*bans}) or [None]
+    pins = data.draw(
+        st.dictionaries(st.integers(0, steps - 1), st.none() | st.sampled_from(free), max_size=2)
+    )
+    options = BoardOptions(pins=pins, bans=bans, named=("/p/cake",) if named else ())
+    board = board_of(shelf, steps, options)
+    for step in board.steps:
+        assert step.probability is None or 0 <= step.probability <= 1
+        if step.position in pins:
+            assert board.shown[step.position] == pins[step.position]
+        elif step.chosen is not None:
+            assert step.probability >= board.threshold
+            assert step.picture.id not in bans
+            assert not named or "/cake/" in step.picture.path
+    free_shown = [one for step, one in board.shown.items() if one is not None and step not in pins]
+    assert len(set(free_shown)) == len(free_shown)
+    assert not set(free_shown) & set(pins.values())
+
+
+def test_steps_to_which_none_of_the_named_belongs_are_filled_from_the_library(tmp_path):
+    for number in range(2):
+        write(tmp_path / str(number), PictureBook(5 + number).stories(1, pages=(6, 6)), size_px=64)
+    library = limner.Library(tmp_path / "library")
+    library.add(tmp_path, encoders="colour", progress=Progress())
+    named = sorted(path for path in (tmp_path / "0").rglob("*") if path.suffix in (".png", ".jpg"))[:2]
+    text = ["A fox.", "A boat.", "Snow.", "A kite."]
+    few, filled = (
+        library.illustrate(text, pictures=named, fill=fill, show="always") for fill in (False, True)
+    )
+    assert [step.picture is not None for step in few.steps].count(True) == 2
+    assert few.row.photographs == filled.row.photographs
+    for one, other in zip(few.steps, filled.steps, strict=True):
+        assert other.picture is not None
+        assert (other == one) if one.picture else other.picture.path not in map(str, named)
