@@ -8,7 +8,7 @@ yardstick.
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
@@ -109,10 +109,30 @@ class Tables:
 
 
 class JobCatalogue:
-    """The pictures of a job where the catalogue of a library is expected; none has a date."""
+    """The pictures of a job where the catalogue of a library is expected."""
 
     def __init__(self, pictures: Sequence[Picture]) -> None:
         self._known = {one.id: one for one in pictures}
+        folders = [str(Path(one.path).parent) for one in pictures]
+        self._number = {name: number for number, name in enumerate(dict.fromkeys(folders))}
+        self._folder = {one.id: self._number[name] for one, name in zip(pictures, folders, strict=True)}
+        self._inside: dict[int, list[Picture]] = {}
+        for one in pictures:
+            self._inside.setdefault(self._folder[one.id], []).append(one)
+        self.folder_sizes = np.array([len(self._inside[number]) for number in range(len(self._number))])
+
+    def under(self, place: str) -> list[Picture]:
+        """Pictures below a folder."""
+        return [one for one in self._known.values() if one.path.startswith(f"{place}/")]
+
+    def folders_of(self, ids: Iterable[str]) -> np.ndarray:
+        """Number of each picture's folder."""
+        return np.array([self._folder[one] for one in ids], dtype=np.int64)
+
+    def in_folder(self, number: int) -> list[str]:
+        """Ids of the pictures of a folder, in order of time and path."""
+        inside = self._inside[number]
+        return [one.id for one in sorted(inside, key=lambda one: (str(one.taken or "9"), one.path))]
 
     def __len__(self) -> int:
         return len(self._known)

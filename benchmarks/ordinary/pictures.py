@@ -148,7 +148,7 @@ class Pool:
         told = self.words[row] if has_words(self.ids[row], words) else ""
         return Picture(
             id=self.ids[row],
-            paths=(self.files[row],),
+            paths=(f"/library/{hashlib.sha256(self.ids[row].encode()).hexdigest()[:16]}.jpg",),
             width_px=SIDE_PX,
             height_px=SIDE_PX,
             format=Path(self.files[row]).suffix[1:].upper(),

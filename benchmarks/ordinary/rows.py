@@ -8,15 +8,17 @@ unless nothing is left to chance.
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from PIL import Image, ImageEnhance
 
 from limner.pictures.decode import decode, read_file
-from limner.records import Step, Story
-from ordinary.pictures import Part, Pool, Supply, own_of, pool_of
+from limner.records import Picture, Step, Story
+from ordinary.jobs import Job
+from ordinary.pictures import Encoders, Part, Pool, Supply, Words, own_of, pool_of
 from ordinary.texts import random
 
 DRAWS = 5
@@ -269,3 +271,141 @@ def laid(text: Told, layout: str, strangers: Sequence[str], draw: int) -> Laid:
     photographs = LAYOUTS[layout](text, mixed, rng)
     own = [frozenset(one for one, s in photographs if s == step) for step in range(len(text.pictures))]
     return Laid(text, tuple(one for one, _ in photographs), tuple(own))
+
+
+FOLDER_DAYS, SHOT_S = 9, 120
+"""Days between two folders, and seconds between two photographs of one."""
+START = datetime(2024, 5, 12, 10)
+OWN = "/library/own"
+
+
+@dataclass(frozen=True)
+class RowJob(Job):
+    """A job whose pictures lie in folders, with times of taking.
+
+    Attributes:
+        layout: how the photographs of the text are laid out.
+        named: folder that is named beside the text; "" for none.
+        photographs: ids of the photographs of the text's folder, in order.
+    """
+
+    layout: str = ""
+    named: str = ""
+    photographs: tuple[str, ...] = ()
+
+
+def job(
+    found: Laid, pool: Pool, encoders: Encoders, words: Words, folders: Sequence[Sequence[str]], **more: Any
+) -> RowJob:
+    """A job with a library of folders.
+
+    Args:
+        found: the text and its photographs.
+        pool: all pictures.
+        encoders: encoders of the pool.
+        words: whether pictures keep their words.
+        folders: ids by folder, each in the order of taking; the first is the text's own.
+        more: further attributes.
+    """
+    place = {
+        picture: (f"{OWN if not number else f'/library/{number:03d}'}/IMG_{1000 + at}.jpg", number, at)
+        for number, folder in enumerate(folders)
+        for at, picture in enumerate(folder)
+    }
+    flat = more.pop("flat", False)
+
+    def records(ids: Sequence[str]) -> list[Picture]:
+        made = []
+        for record in pool.records(words)(ids):
+            path, number, at = place[record.id]
+            taken = START + timedelta(days=FOLDER_DAYS * number, seconds=SHOT_S * at)
+            if not flat:
+                record = record.model_copy(
+                    update={"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
+                )
+            made.append(record)
+        return made
+
+    gallery = pool.gallery(list(place), words, encoders[0])
+    text = found.told
+    own = tuple(one & place.keys() for one in found.own)
+    every = frozenset(one for shown in own for one in shown)
+    return RowJob(
+        kind=text.name,
+        words=words,
+        size=len(gallery),
+        part=text.part,
+        gallery=gallery,
+        records=records,
+        story=text.story,
+        own=own,
+        fits=(every,) * len(own),
+        lacks=tuple("" if one else "withheld" for one in own),
+        photographs=tuple(folders[0]),
+        **more,
+    )
+
+
+class Rows:
+    """Jobs of the texts of a set whose photographs lie in folders."""
+
+    def __init__(self, stock: Supply, name: str, part: Part, *, large: bool = False) -> None:
+        self.stock, self.texts = stock, told(stock, name, part)
+        pools = [stock.pages(name, part), shots(stock, name, part), stock.photographs(part)]
+        others = [stock.photographs(part)]
+        if large:
+            pools.append(stock.further(part))
+            others.append(stock.further(part))
+        self.pool = Pool.joined(pools)
+        self._pages = [picture for text in self.texts for picture in text.pictures]
+        self._others = [picture for pool in others for picture in pool.ids]
+
+    def _strangers(self, text: Told) -> list[str]:
+        """Pictures of the other texts, and as many others."""
+        rng = random("strangers", text.story.id)
+        pages = [one for one in self._pages if one not in text.pictures]
+        others = [self._others[at] for at in rng.permutation(len(self._others)).tolist()]
+        return [*pages, *others[: len(pages)]]
+
+    def named(self, text: Told, layout: str, draw: int, words: Words = "hidden") -> RowJob:
+        """A text and its own folder, which is named."""
+        found = laid(text, layout, self._strangers(text), draw)
+        folders = [found.photographs]
+        return job(found, self.pool, self.stock.encoders, words, folders, layout=layout, named=OWN)
+
+    def among(self, text: Told, layout: str, size: int, draw: int, words: Words = "hidden") -> RowJob:
+        """A text whose folder is one of many of its size.
+
+        Args:
+            text: the text.
+            layout: one of `LAYOUTS`; or ``roll``, with the photographs of all folders as those of one camera;
+                ``shots of a roll``, the same with one to three shots a step; ``flat``, without folders and
+                times; ``scattered``, over the folders; or ``not there``.
+            size: number of pictures.
+            draw: number of the draw.
+            words: whether pictures keep their words.
+        """
+        base = {"shots of a roll": "one to three shots"}.get(layout, layout)
+        found = laid(text, base if base in LAYOUTS else "as many", self._strangers(text), draw)
+        rng = random("among", layout, text.story.id, draw)
+        own = list(found.photographs)
+        used = {*own, *text.pictures, *(shot(one, number) for one in text.pictures for number in (1, 2))}
+        others = [self._others[at] for at in rng.permutation(len(self._others)).tolist()]
+        rest = [one for one in [*text.others, *others] if one not in used]
+        length = len(own)
+        folders = [own]
+        for start in range(0, size - length, length):
+            folders.append(rest[start : start + length])
+        if layout == "not there":
+            folders[0] = rest[size : size + length]
+        elif layout == "scattered":
+            for at, picture in enumerate(own):
+                other = folders[1 + at % (len(folders) - 1)]
+                other[(at * 7) % len(other)] = picture
+            folders[0] = rest[size : size + length]
+        elif layout in ("roll", "shots of a roll"):
+            order = rng.permutation(len(folders)).tolist()
+            folders = [[picture for number in order for picture in folders[number]]]
+        return job(
+            found, self.pool, self.stock.encoders, words, folders, layout=layout, flat=layout == "flat"
+        )

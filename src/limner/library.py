@@ -590,9 +590,6 @@ class Library:
         if board.row is not None:
             there = [one.picture for one in board.row.photographs]
             notes.append(board.row.summary(opened.catalogue.pictures(there)))
-        if board.row is not None:
-            there = [one.picture for one in board.row.photographs]
-            notes.append(board.row.summary(opened.catalogue.pictures(there)))
         about = [
             *opened.notes,
             opened.language_note(reading.story),

@@ -354,9 +354,8 @@ def score_board(
     if folders is not None and not ordered and len(own) > 1:
         rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
         members = index.gallery.rows([one for row in rows for place in row.places for one in place])
-        more = members[members >= 0]
-        if not np.isin(more, pool.rows).all():
-            pool, own = candidates(more.tolist(), pool)
+        if rows:
+            pool, own = candidates(members[members >= 0].tolist(), pool)
     if row is not None and ordered:
         pool = replace(pool, groups=_groups_of(pool, row))
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there

@@ -194,7 +194,7 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
     return [made.places[start:end] for start, end in pairwise([*cuts, len(made.places)])]
 
 
-ROWS = 8
+ROWS = 12
 """Number of rows of a library that are compared with a text."""
 LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""

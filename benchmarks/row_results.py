@@ -1,0 +1,248 @@
+"""Texts whose photographs lie in folders, in the order of the steps: docs/results/rows.md.
+
+Every layout is compared with two controls: each photograph by its place alone, and the same model without the
+text. The first wrong step is then put right, as a person would, and the others are judged again.
+
+    python benchmarks/row_results.py --cache vectors
+    python benchmarks/row_results.py --cache vectors --part choose fit --draws 2
+"""
+
+import argparse
+import multiprocessing
+import sys
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from embeddings import encoders, parser
+from ordinary.boards import Desk, JobIllustrator
+from ordinary.pictures import Part, supply
+from ordinary.rows import DRAWS, FIXED, LAYOUTS, SETS, RowJob, Rows
+
+from limner.match import illustrate
+from limner.match.calibration import Weights, load
+from limner.match.illustrate import BoardOptions
+
+AMONG = (
+    "as many", "one to three shots", "camera", "roughly", "roll", "shots of a roll", "no order", "flat",
+    "scattered", "not there",
+)  # fmt: skip
+TITLE = {"howto": "guides", "storybook": "books"}
+DRAWN = 10_000
+"""Bootstrap samples of an interval."""
+Found = dict[str, list[tuple[str, np.ndarray]]]
+"""Measure → of every text and draw, the id of the text and a value of each step concerned."""
+
+
+def by_place(steps: int, photographs: int) -> list[int]:
+    """Index of each step's photograph at the same share of the folder; −1 for none."""
+    if photographs >= steps:
+        return [min(int((step + 0.5) / steps * photographs), photographs - 1) for step in range(steps)]
+    chosen = [-1] * steps
+    for at in range(photographs):
+        chosen[min(int((at + 0.5) / photographs * steps), steps - 1)] = at
+    return chosen
+
+
+class Bench:
+    """The encoders and pictures of one process."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        encoded = encoders(options, ["base"])
+        self.stock = supply(encoded[0], tuple(encoded[1]), options.cache)
+        self.desk = Desk(encoded, options.cache)
+        self._rows: dict[tuple[str, Part, bool], Rows] = {}
+
+    def rows(self, name: str, part: Part, *, large: bool) -> Rows:
+        key = name, part, large
+        if key not in self._rows:
+            self._rows[key] = Rows(self.stock, name, part, large=large)
+            made = self._rows[key]
+            self.desk.learn([made.named(text, "as many", 0, "hidden") for text in made.texts])
+        return self._rows[key]
+
+    def fill(self, task: tuple[str, str, str, int]) -> Found:
+        """All texts of a cell: name of the set, layout, words, and size of the library, 0 for a named folder."""
+        name, layout, words, size = task
+        found: Found = defaultdict(list)
+        for part in self.options.part:
+            rows = self.rows(name, part, large=size > 500)
+            if words == "shown":
+                told = {one for one, said in zip(rows.pool.ids, rows.pool.words, strict=True) if said}
+                texts = [text for text in rows.texts if told.issuperset(text.pictures)]
+            else:
+                texts = rows.texts
+            for text in texts:
+                for draw in range(1 if layout in FIXED else self.options.draws):
+                    if size:
+                        job = rows.among(text, layout, size, draw, words)  # type: ignore[arg-type]
+                        self._among(job, found)
+                    else:
+                        self._named(rows.named(text, layout, draw, words), found)  # type: ignore[arg-type]
+        return found
+
+    def _board(
+        self, job: RowJob, illustrator: JobIllustrator, **options: object
+    ) -> tuple[list[str | None], np.ndarray]:
+        given = {"runners_up": 0, "named": (job.named,) if job.named else (), "show": "always", **options}
+        board = illustrator.board(job.story, BoardOptions(**given))  # type: ignore[arg-type]
+        chosen = [None if step.picture is None else step.picture.id for step in board.steps]
+        return chosen, np.array([step.probability or 0.0 for step in board.steps])
+
+    def _named(self, job: RowJob, found: Found) -> None:
+        illustrator, steps = JobIllustrator(job, self.desk), len(job.own)
+
+        def right(chosen: list[str | None]) -> np.ndarray:
+            return np.array([one in own for one, own in zip(chosen, job.own, strict=True)])
+
+        def add(name: str, values: np.ndarray) -> None:
+            found[name].append((job.story.id, values))
+
+        chosen, _ = self._board(job, illustrator)
+        model = right(chosen)
+        add("model", model)
+        places = by_place(steps, len(job.photographs))
+        add("place", right([None if at < 0 else job.photographs[at] for at in places]))
+        silent = load()
+        silent = silent.model_copy(
+            update={"evidence": Weights(weights=dict.fromkeys(silent.evidence.weights, 0.0))}
+        )
+        with patch.object(illustrate, "load", lambda: silent):
+            add("no text", right(self._board(job, JobIllustrator(job, self.desk))[0]))
+        has = np.array([bool(own) for own in job.own])
+        wrong = np.flatnonzero(has & ~model)
+        others = np.arange(steps) != (wrong[0] if len(wrong) else 0)
+        after = model
+        if len(wrong):
+            given = {int(wrong[0]): min(job.own[wrong[0]])}
+            after = right(self._board(job, illustrator, pins=given)[0])
+        add("corrected", after[others])
+        add("made wrong", (model & ~after)[others])
+        self._shown(job, illustrator, add)
+
+    def _shown(self, job: RowJob, illustrator: JobIllustrator, add: "object") -> None:
+        """What is shown by default, and whether it fits, or in a named row belongs to the step."""
+        assert callable(add)
+        chosen, chance = self._board(job, illustrator, show="usual")
+        shown = np.array([one is not None for one in chosen])
+        has = np.array([bool(own) for own in job.own])
+        truth = job.own if job.named else job.fits
+        fits = np.array([one in own for one, own in zip(chosen, truth, strict=True)])
+        add("shown, has one", shown[has])
+        add("shown, has none", shown[~has])
+        add("stated", np.stack([chance[shown], fits[shown]], axis=1))
+        add("own of shown", np.array([one in own for one, own in zip(chosen, job.own, strict=True)])[shown])
+        add("shown", shown)
+
+    def _among(self, job: RowJob, found: Found) -> None:
+        illustrator = JobIllustrator(job, self.desk)
+
+        def add(name: str, values: np.ndarray) -> None:
+            found[name].append((job.story.id, values))
+
+        def right(chosen: list[str | None]) -> np.ndarray:
+            return np.array([one in own for one, own in zip(chosen, job.own, strict=True)])
+
+        add("model", right(self._board(job, illustrator)[0]))
+        with patch.object(illustrate, "likely_rows", lambda *_: []):
+            add("without rows", right(self._board(job, JobIllustrator(job, self.desk))[0]))
+        self._shown(job, illustrator, add)
+
+
+def percent(values: list[tuple[str, np.ndarray]]) -> str:
+    every = np.concatenate([one for _, one in values]) if values else np.zeros(0)
+    return f"{100 * every.mean():.1f}" if len(every) else "–"
+
+
+def interval(first: list[tuple[str, np.ndarray]], second: list[tuple[str, np.ndarray]]) -> str:
+    """Difference of two shares in points, with a 95 % interval by paired bootstrap over texts."""
+    sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
+    for (text, one), (_, other) in zip(first, second, strict=True):
+        sums[text] += one.sum() - other.sum(), len(one)
+    table = np.array(list(sums.values()))
+    drawn = np.random.default_rng(0).integers(0, len(table), (DRAWN, len(table)))
+    made = table[drawn].sum(axis=1)
+    low, high = np.quantile(100 * made[:, 0] / made[:, 1], [0.025, 0.975])
+    return f"{100 * table[:, 0].sum() / table[:, 1].sum():+.1f} ({low:.1f} … {high:.1f})"
+
+
+def error(values: list[tuple[str, np.ndarray]]) -> str:
+    """Stated and true share of what is shown, and the calibration error in ten bins."""
+    every = np.concatenate([one for _, one in values]) if values else np.zeros((0, 2))
+    if not len(every):
+        return "–"
+    bins = np.minimum((10 * every[:, 0]).astype(int), 9)
+    total = sum(abs(float((every[bins == at, 0] - every[bins == at, 1]).sum())) for at in range(10))
+    return f"{every[:, 0].mean():.2f} / {every[:, 1].mean():.2f} ({total / len(every):.2f})"
+
+
+_bench: Bench | None = None
+
+
+def start(options: argparse.Namespace) -> None:
+    global _bench  # noqa: PLW0603  (one per process)
+    import torch
+
+    torch.set_num_threads(1)
+    _bench = Bench(options)
+
+
+def fill(task: tuple[str, str, str, int]) -> Found:
+    assert _bench is not None
+    return _bench.fill(task)
+
+
+def main() -> None:
+    made = parser(__doc__)
+    made.add_argument("--part", nargs="+", default=["report"])
+    made.add_argument("--draws", type=int, default=DRAWS)
+    made.add_argument("--layouts", nargs="*", default=list(LAYOUTS), help="of the named folder")
+    made.add_argument("--among", nargs="*", default=list(AMONG))
+    made.add_argument("--sizes", nargs="*", type=int, default=[300])
+    made.add_argument("--workers", type=int, default=2)
+    made.add_argument("--out", type=Path)
+    options = made.parse_args()
+    tasks = [(name, layout, "hidden", 0) for layout in options.layouts for name in SETS]
+    tasks += [
+        (name, layout, "hidden", size) for size in options.sizes for layout in options.among for name in SETS
+    ]
+    tasks += [("storybook", layout, "shown", size) for size in options.sizes for layout in options.among]
+    spawn = multiprocessing.get_context("spawn")
+    lines = []
+    with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
+        for (name, layout, words, size), found in zip(tasks, pool.map(fill, tasks), strict=True):
+            kind = f"{TITLE[name]}{', words' if words == 'shown' else ''}"
+            cells = [layout, kind, str(size or "named"), percent(found["model"])]
+            if size:
+                cells += [
+                    percent(found["without rows"]),
+                    "",
+                    interval(found["model"], found["without rows"]),
+                    "",
+                    "",
+                ]
+            else:
+                better = max(
+                    ("place", "no text"), key=lambda one: float(percent(found[one]).replace("–", "0"))
+                )
+                cells += [percent(found["place"]), percent(found["no text"])]
+                cells += [interval(found["model"], found[better])]
+                cells += [percent(found["corrected"]), percent(found["made wrong"])]
+            cells += [
+                percent(found["shown, has one"]),
+                percent(found["shown, has none"]),
+                percent(found["shown"]),
+            ]
+            cells += [percent(found["own of shown"]), error(found["stated"])]
+            lines.append("| " + " | ".join(cells) + " |")
+            print(lines[-1], flush=True)
+    if options.out:
+        options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(lines)} cells", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
