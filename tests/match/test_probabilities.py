@@ -1,4 +1,7 @@
-"""Evidence, agreement and chances of candidates: what each may say, and never says."""
+"""The calibration, evidence, agreement and chances of candidates: what each may say, and never says."""
+
+import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -6,18 +9,11 @@ from boards import TableEncoder, numbers, random_board, space, two_worlds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from limner.match.calibration import load
-from limner.match.candidates import EncodedSteps, ExpectedSimilarity, QueryTexts, pool_of
+from limner.errors import DataError
+from limner.match.calibration import Typical, load, parse
+from limner.match.candidates import SHY, EncodedSteps, ExpectedSimilarity, Pool, QueryTexts, pool_of
 from limner.match.illustrate import SPACES
-from limner.match.probabilities import (
-    WORDS,
-    agreement,
-    agreement_features,
-    evidence,
-    first_of,
-    probabilities,
-    shares,
-)
+from limner.match.probabilities import agreement, agreement_features, evidence, probabilities, shares
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
@@ -31,177 +27,223 @@ def likes_of(pool, *names):
     return {name: ExpectedSimilarity(pool, SPACES[name]) for name in chosen}
 
 
-def pool_for(board, calibration, count=200, extra=()):
-    """The candidates of a random board."""
-    story, gallery, channels, _ = board
+def pool_for(board, calibration, spaces=None, **more):
+    """The candidates of a board, of a gallery with these spaces besides its own."""
+    story, held, channels, _ = board
+    gallery = Gallery(held.ids, held.groups, held.spaces | (spaces or {}))
     readings = QueryTexts.of([step.text for step in story.steps])
     asked = [EncodedSteps.by(channel, readings) for channel in channels]
-    barred = np.zeros(len(gallery), bool)
-    return pool_of(Index(gallery), asked, calibration, count=count, extra=extra, barred=barred)
+    more = {"count": 400, "extra": (), "barred": np.zeros(len(gallery), bool)} | more
+    return pool_of(Index(gallery), asked, calibration, **more)
+
+
+def test_the_packaged_calibration_is_one_that_any_fit_must_be():
+    shipped = load()
+    weights = shipped.evidence.weights
+    assert weights["words_cosine"] > 0 < weights["words_z"]
+    assert weights["pixels"] > 0 <= weights["pixels_beside_words"]
+    assert shipped.agreement.weights["own"] > 0 < shipped.row.at_step["odds"]
+    assert 0 < shipped.thresholds["usual"] < shipped.thresholds["cautious"] < 1
+    assert "always" not in shipped.thresholds
+    assert parse(shipped.model_dump_json()) == shipped
+    rows = [shipped.row.own(gain, 0.9, 1.0) for gain in (-1.0, 0.0, 1.0)]
+    assert rows == sorted(rows)
+    assert (np.diff(shipped.row.placed(np.linspace(0, 1, 9))) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"typical": {"captions": {"mean": 1}}}, r"typical\.captions\.std"),
+        ({"extra": 1}, "extra"),
+        ({"schema_version": 1}, "schema_version"),
+        ({"sharpness": 0}, "sharpness"),
+        ({"thresholds": {"never": 0.5}}, "thresholds"),
+        ({"row": {"of_text": {}}}, "row"),
+    ],
+)
+def test_a_damaged_file_is_one_line(change, message):
+    with pytest.raises(DataError, match=rf"calibration\.json: {message}[^\n]*$"):
+        parse(json.dumps(load().model_dump() | change))
+
+
+def test_few_pictures_are_judged_by_typical_cosines_and_many_by_their_own():
+    """Mean and deviation of both together, as if there were so many typical pictures beside them."""
+    calibration = numbers(
+        typical={"captions": Typical(mean=0.5, std=0.1, count=20)}, temperature={"base": 0.05}
+    )
+    rng = np.random.default_rng(0)
+    own, typical = rng.normal(0.2, 0.3, 10), rng.normal(size=20)
+    both = np.concatenate([own, 0.5 + 0.1 * (typical - typical.mean()) / typical.std()])
+    mean, std = np.array([own.mean()]), np.array([own.std()])
+    for name, count, due in (
+        ("captions", 10, (both.mean(), both.std())),
+        ("captions", 10**9, (own.mean(), own.std())),
+        ("captions", 0, (0.5, 0.1)),
+        ("base", 0, (own.mean(), own.std())),
+    ):
+        np.testing.assert_allclose(np.ravel(calibration.steadied(name, mean, std, count)), due, atol=1e-6)
+    trusted = [calibration.trust(name, np.array([0.0, 0.05, 0.1])) for name in ("base", "labels")]
+    np.testing.assert_allclose(trusted, [[0, 1, 4], [2, 2, 2]])
 
 
 @given(
-    odds=st.lists(
-        st.lists(st.floats(-50, 50) | st.just(-np.inf), min_size=3, max_size=3), min_size=1, max_size=4
-    ),
+    odds=st.lists(st.lists(st.floats(-50, 50) | st.just(-np.inf), min_size=3, max_size=3), min_size=1),
     available=st.integers(0, 10_000),
     sharpness=st.floats(0.1, 5),
     none=st.floats(-5, 5),
 )
 def test_shares_of_a_step_are_those_of_one_picture_at_most(odds, available, sharpness, none):
-    odds = np.array(odds)
-    found = shares(odds, available, sharpness=sharpness, none=none)
+    found = shares(np.array(odds), available, sharpness=sharpness, none=none)
     assert (found >= 0).all()
     assert (found.sum(axis=1) <= 1 + 1e-9).all()
-    assert not found[odds == -np.inf].any()
+    assert not found[np.array(odds) == -np.inf].any()
 
 
 @pytest.mark.slow
 @settings(max_examples=30)
-@given(seed=SEEDS, captioned=st.sampled_from([0.0, 0.3, 1.0]))
-def test_there_is_evidence_of_what_something_is_known_of(seed, captioned):
-    calibration = numbers()
+@given(SEEDS, st.sampled_from([0.0, 0.3, 1.0]), st.booleans())
+def test_what_something_is_known_of_has_evidence_and_a_chance_that_grows_with_its_odds(
+    seed, captioned, shipped
+):
+    calibration = load() if shipped else numbers()
     board = random_board(np.random.default_rng(seed), captioned=captioned)
     pool = pool_for(board, calibration, count=6, extra=range(20))
-    held = [board[1].space(name).present for name in ("captions", "base")]
-    known = np.any(held, axis=0)[pool.rows][pool.items]
-    np.testing.assert_array_equal(np.isfinite(evidence(pool, calibration)), known & pool.there)
+    captions, base = (board[1].space(name).present[pool.rows][pool.items] for name in ("captions", "base"))
+    known = (captions | base) & pool.there
     own = evidence(pool, calibration)
     odds = agreement(pool, own, calibration, likes_of(pool))
-    np.testing.assert_array_equal(np.isfinite(odds), known & pool.there)
     chance = probabilities(pool, own, odds, calibration)
-    np.testing.assert_array_equal(chance > 0, known & pool.there)
+    for value in (np.isfinite(own), np.isfinite(odds), chance > 0):
+        np.testing.assert_array_equal(value, known)
     assert (chance < 1).all()
+    for cells in (captions & base, captions & ~base, base & ~captions):  # pictures of one kind
+        for step, cell in enumerate(cells & known):
+            assert (np.diff(chance[step, cell][np.argsort(odds[step, cell])]) >= -1e-12).all()
 
 
 def test_the_first_channel_that_a_picture_has_counts():
-    """A second encoder of the same words, or of the same pixels, says nothing that the first has said."""
-    rng = np.random.default_rng(0)
-    story, gallery, channels, shelf = random_board(rng, pictures=30, captioned=0.5)
+    """A second encoder of the same words says nothing that the first has said."""
+    board = random_board(np.random.default_rng(0), pictures=30, captioned=0.5)
+    story, gallery, channels, shelf = board
     second = Channel("multilingual", channels[1].encoder, "multilingual", COSINE)
-    spaces = {**gallery.spaces, "multilingual": gallery.spaces["base"]}
-    board = story, Gallery(gallery.ids, gallery.groups, spaces), [*channels, second], shelf
-    pool = pool_for(board, numbers())
-    words = first_of(pool, WORDS)
-    here, beside = pool.channels["captions"], pool.channels["multilingual"]
-    np.testing.assert_array_equal(words.present, here.present | beside.present)
-    for name in ("cosine", "z", "titled", "trust"):
-        due = np.where(here.present, getattr(here, name), getattr(beside, name))
-        np.testing.assert_array_equal(getattr(words, name), due)
-    nothing = first_of(pool, ("no such channel",))
-    assert not nothing.present.any()
-    assert nothing.present.shape == pool.there.shape
+    spaces = {"multilingual": gallery.spaces["base"]}
+    every = dict(extra=range(30))
+    plain = pool_for(board, numbers(), **every)
+    both = pool_for((story, gallery, [*channels, second], shelf), numbers(), spaces, **every)
+    here, beside = (both.channels[name].present for name in ("captions", "multilingual"))
+    first, found = (evidence(pool, numbers()) for pool in (plain, both))
+    np.testing.assert_array_equal(found[here], first[here])
+    assert (found[beside & ~here] != first[beside & ~here]).all()
 
 
-def test_one_step_has_nobody_to_agree_with():
-    calibration = numbers()
-    pool = pool_for(random_board(np.random.default_rng(0), steps=1), calibration)
-    own = evidence(pool, calibration)
-    odds = agreement(pool, own, calibration, likes_of(pool))
-    np.testing.assert_array_equal(np.argsort(-odds[0]), np.argsort(-own[0]))
-    np.testing.assert_allclose(odds, own * calibration.agreement.weights["own"])
-
-
-@pytest.mark.slow
-@settings(max_examples=20)
-@given(seed=SEEDS)
-def test_where_pictures_do_not_agree_the_order_of_each_step_stays(seed):
-    """Looks that oppose each other: the expected mean likeness is below 0, and says nothing."""
-    calibration = numbers()
-    rng = np.random.default_rng(seed)
-    story, gallery, channels, shelf = random_board(rng, steps=2, pictures=2, captioned=1.0, fitting=0.0)
-    looks = gallery.spaces["looks"]
-    matrix = np.zeros_like(looks.matrix)
-    matrix[:, 0] = [1, -1]
-    spaces = {**gallery.spaces, "looks": type(looks)(matrix, np.ones(2, bool))}
-    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), channels, shelf), calibration)
-    own = evidence(pool, calibration)
-    np.testing.assert_allclose(agreement(pool, own, calibration, likes_of(pool, "looks")), own)
-
-
-def test_what_looks_as_the_other_steps_do_gains():
-    """Beach and boat are there in both worlds and fit alike; the kite is there in one."""
-    calibration = numbers(none=5.0, doubt=1e4)
+def wide(first):
+    """Two worlds, of which each thing has the same words; the first kite those of an axis that no step is on."""
     story, gallery, channels, shelf = two_worlds()
     words = np.tile(np.eye(3, 4), (2, 1))
-    words[0] = [0, 0, 0, 1]
-    spaces = {"captions": space(words), "looks": gallery.spaces["looks"]}
-    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), calibration)
-    own = evidence(pool, calibration)
-    odds = agreement(pool, own, calibration, likes_of(pool, "looks"))
-    for step in (1, 2):
-        first, second = (pool.column(step, step + 3 * hand) for hand in (0, 1))
-        assert own[step, first] == pytest.approx(own[step, second])
-        assert odds[step, second] > odds[step, first] + 0.005
-
-
-def test_a_picture_that_is_sure_speaks_for_those_like_it():
-    """Two worlds that fit alike, and one picture that a step is sure to show."""
-    calibration = numbers(none=5.0, doubt=1e4)
-    story, gallery, channels, shelf = two_worlds()
-    spaces = {"captions": space(np.tile(np.eye(3, 4), (2, 1))), "looks": gallery.spaces["looks"]}
-    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), calibration)
-    own, likes = evidence(pool, calibration), likes_of(pool, "looks")
-    features = agreement_features(pool, own, own, calibration, likes, {0: pool.column(0, 3)})
-    for step in (1, 2):
-        first, second = (pool.column(step, step + 3 * hand) for hand in (0, 1))
-        assert own[step, first] == pytest.approx(own[step, second])
-        assert (
-            features["looks_beside_words"][step, second] > features["looks_beside_words"][step, first] + 0.1
-        )
-
-
-def test_steps_that_know_their_picture_do_not_hear_the_others():
-    """Expected pictures that are alike say something only as far as steps are in doubt."""
-    story, gallery, channels, shelf = two_worlds()
-    words = np.tile(np.eye(3, 4), (2, 1))
-    words[0] = [0, 0, 0, 1]
-    spaces = {"captions": space(words), "looks": gallery.spaces["looks"]}
-    pool = pool_for((story, Gallery(gallery.ids, gallery.groups, spaces), wide(channels), shelf), numbers())
-    own, heard = evidence(pool, numbers()), []
-    for none in (-8.0, 5.0):
-        calibration = numbers(none=none, doubt=1e4)
-        features = agreement_features(pool, own, own, calibration, likes_of(pool, "looks"))
-        heard.append(np.abs(features["looks_beside_words"]).max())
-    assert heard[0] < 0.1 * heard[1]
-
-
-def wide(channels):
-    """A channel of words with an axis that no step is on."""
+    words[0] = np.eye(4)[first]
     table = {text: np.append(vector, 0) for text, vector in channels[0].encoder.table.items()}
-    return [Channel("captions", TableEncoder(table), "captions", COSINE)]
+    board = story, gallery, [Channel("captions", TableEncoder(table), "captions", COSINE)], shelf
+    return pool_for(board, numbers(), {"captions": space(words)})
+
+
+def test_what_looks_as_the_other_steps_do_gains_as_far_as_steps_are_in_doubt():
+    """Beach and boat are there in both worlds and fit alike; the kite is there in one, or a step is sure."""
+    told = []
+    for none, first, sure in ((5.0, 3, {}), (5.0, 0, {0: 3}), (-8.0, 3, {})):
+        calibration, pool = numbers(none=none, doubt=1e4), wide(first=first)
+        own, likes = evidence(pool, calibration), likes_of(pool, "looks")
+        fixed = {step: pool.column(step, row) for step, row in sure.items()}
+        like = agreement_features(pool, own, own, calibration, likes, fixed)["looks_beside_words"]
+        for step in (1, 2):
+            one, other = (pool.column(step, step + 3 * hand) for hand in (0, 1))
+            assert own[step, one] == pytest.approx(own[step, other])
+            assert none < 0 or like[step, other] > like[step, one] + 0.005
+        told.append(np.abs(like).max())
+    assert told[2] < 0.1 * told[0]
+
+
+@settings(max_examples=20)
+@given(SEEDS, st.integers(1, 2))
+def test_where_pictures_do_not_agree_or_nobody_can_the_order_of_a_step_stays(seed, steps):
+    """One step, or looks that oppose each other: the expected mean likeness is below 0, and says nothing."""
+    board = random_board(np.random.default_rng(seed), steps=steps, pictures=2, captioned=1.0, fitting=0.0)
+    pool = pool_for(board, numbers(), {"looks": space(np.outer([1, -1], np.eye(8)[0]))})
+    own = evidence(pool, numbers())
+    np.testing.assert_allclose(agreement(pool, own, numbers(), likes_of(pool, "looks")), own)
 
 
 @pytest.mark.parametrize("shipped", [False, True])
 def test_one_caption_among_hundreds_changes_no_other_picture(shipped):
     """A fault of old: a caption of one picture judged all that had none."""
-    calibration = load() if shipped else numbers()
-    rng = np.random.default_rng(5)
-    story, gallery, channels, shelf = random_board(
-        rng, steps=8, pictures=301, dim=32, captioned=0, fitting=0.3
-    )
-    captions = gallery.spaces["captions"]
-    matrix, present = np.array(captions.matrix), np.zeros(301, bool)
-    matrix[7], present[7] = rng.normal(size=32) / np.sqrt(32), True
-    one = Gallery(
-        gallery.ids, gallery.groups, {**gallery.spaces, "captions": type(captions)(matrix, present)}
-    )
+    calibration, rng = load() if shipped else numbers(), np.random.default_rng(5)
+    board = random_board(rng, steps=8, pictures=301, dim=32, captioned=0, fitting=0.3)
+    matrix = np.zeros((301, 32))
+    matrix[7] = rng.normal(size=32)
     found = []
-    for held in (gallery, one):
-        pool = pool_for((story, held, channels, shelf), calibration, count=400, extra=range(301))
+    for spaces in ({}, {"captions": space(matrix + 1e-9, np.arange(301) == 7)}):
+        pool = pool_for(board, calibration, spaces, extra=range(301))
         own = evidence(pool, calibration)
         odds = agreement(pool, own, calibration, likes_of(pool))
         found.append((own, probabilities(pool, own, odds, calibration)))
-    (own, chance), (own_with, chance_with) = found
-    others = np.arange(301) != 7
-    np.testing.assert_array_equal(own[:, others], own_with[:, others])
-    moved = np.abs(chance - chance_with)[:, others]
-    assert np.quantile(moved, 0.95) <= 0.01
+    (own, chance), (own_with, chance_with) = (np.delete(np.stack(pair), 7, axis=2) for pair in found)
+    np.testing.assert_array_equal(own, own_with)
+    assert np.quantile(np.abs(chance - chance_with), 0.95) <= 0.01
 
 
-def test_a_chance_grows_with_the_odds():
-    calibration = numbers()
-    pool = pool_for(random_board(np.random.default_rng(1)), calibration)
-    odds = evidence(pool, calibration)
-    for own, values in zip(probabilities(pool, odds, odds, calibration), odds, strict=True):
-        assert (np.diff(own[np.argsort(values)]) >= -1e-12).all()
+def plain(pool, shares):
+    """How much candidates are like the expected ones of the other steps, pair by pair, in float64."""
+    held = pool.gallery.space("looks")
+    every, found = held.matrix[held.present].astype(np.float64), np.zeros(pool.items.shape)
+    there = pool.there & held.present[pool.rows][pool.items]
+
+    def standard(i, j):
+        one, other = (held.matrix[pool.rows[n]].astype(np.float64) for n in (i, j))
+        return np.mean([(one @ other - (every @ own).mean()) / (every @ own).std() for own in (one, other)])
+
+    for step, place in np.argwhere(there):
+        j, total, whole = pool.items[step, place], 0.0, 0.0
+        for other, column in np.argwhere(there):
+            i, share = pool.items[other, column], shares[other, column] * (other != step)
+            whole += share
+            total += share * standard(i, j) * (pool.groups[i] != pool.groups[j])
+        found[step, place] = total / (whole + SHY)
+    return found
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(
+    SEEDS, st.integers(1, 4), st.integers(0, 5), st.sampled_from([0.0, 0.4, 1.0]), st.sampled_from([1, 2, 30])
+)
+def test_likeness_is_that_of_its_definition(seed, steps, width, missing, groups):
+    rng = np.random.default_rng(seed)
+    looks = space(rng.normal(size=(12, 5)) + 0.5, rng.random(12) >= missing)
+    gallery = Gallery([str(n) for n in range(12)], list("abcdefghijkl"), {"looks": looks})
+    count = width + 3
+    items, there = np.zeros((steps, width), np.int64), np.zeros((steps, width), bool)
+    for step in range(steps):
+        own = np.sort(rng.choice(count, rng.integers(width + 1), replace=False))
+        items[step, : len(own)], there[step, : len(own)] = own, True
+    numbered = np.unique(rng.integers(groups, size=count), return_inverse=True)[1].reshape(-1)
+    expected = np.where(there, rng.random((steps, width)) / max(width, 1), 0.0)
+    pool = Pool(gallery, np.sort(rng.choice(12, count, replace=False)), numbered, items, there, {}, 12, there)
+    if np.count_nonzero(looks.present) != 1:
+        due = plain(pool, expected) if looks.present.any() else 0.0
+        np.testing.assert_allclose(ExpectedSimilarity(pool, "looks").of(expected), due, atol=2e-4)
+
+
+@pytest.mark.slow
+def test_a_long_burst_of_one_scene_fits_into_memory():
+    """The vectors of all its pairs would be 12 GB."""
+    count, there = 2_000, np.ones((2, 3), bool)
+    looks = space(np.random.default_rng(0).normal(size=(count, 384)))
+    gallery = Gallery([str(n) for n in range(count)], ["burst"] * count, {"looks": looks})
+    groups = np.zeros(count, np.int64)
+    pool = Pool(gallery, np.arange(count), groups, np.arange(6).reshape(2, 3), there, {}, count, there)
+    tracemalloc.start()
+    try:
+        assert ExpectedSimilarity(pool, "looks").of(there / 3) == pytest.approx(0.0, abs=1e-4)
+        assert tracemalloc.get_traced_memory()[1] < 2**30
+    finally:
+        tracemalloc.stop()
