@@ -6,10 +6,13 @@ from boards import chosen_board
 from vector_library import drawn, vector_library
 
 from limner.match.illustrate import BoardOptions
+from limner.match.illustrator import Illustrator
 from limner.progress import Progress
 from limner.records import Picture, Step, Story
 from limner.store import vector_index
 from limner.store.approximate import ApproximateIndex
+from limner.store.catalogue import Catalogue, Only
+from limner.store.library import PictureStore
 from limner.store.search import COSINE, Channel, Index
 
 COUNT = 3_000
@@ -45,7 +48,7 @@ def both(tmp_path_factory):
         }
     )
     spaces = ["base", "looks"]
-    return Index(library.gallery(spaces)), ApproximateIndex(library, spaces)
+    return Index(library.gallery(spaces)), ApproximateIndex(library, spaces), library
 
 
 def pictures(ids):
@@ -60,7 +63,7 @@ def boards(both, text, **options):
     )
     channels, compared = [Channel("base", Texts(), "base", COSINE)], options.pop("compared", "looks")
     options = BoardOptions(candidates=100, **options)
-    return [chosen_board(story, one, channels, pictures, options, compared=compared) for one in both]
+    return [chosen_board(story, one, channels, pictures, options, compared=compared) for one in both[:2]]
 
 
 @pytest.mark.parametrize("show", ["usual", "always"])
@@ -82,3 +85,22 @@ def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both, c
     assert one.shown == other.shown
     assert one.shown[0] == pinned
     assert not set(banned) & set(one.shown.values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("whole", [200_000, 10])
+def test_conditions_hold_beyond_memory_too(both, monkeypatch, whole):
+    """As of the exact search, whether all that pass are compared or candidates are."""
+    monkeypatch.setattr("limner.match.illustrator.READ_WHOLE", whole)
+    monkeypatch.setattr(Catalogue, "pictures", lambda _, some: pictures(some))
+    answers, library = [], both[2]
+    for size in (10**6, 0):
+        library.save(approximate_from=size)
+        asked = Illustrator(PictureStore.open(library.folder))
+        monkeypatch.setitem(asked.__dict__, "channels", (Channel("base", Texts(), "base", COSINE),))
+        some = set(asked.catalogue.passing(Only())[::20])
+        answers.append(asked.search("step 7", 5, only=Only(used=True), used=some))
+        assert {one.picture.id for one in answers[-1]} <= some
+    one, other = ([hit.picture.id for hit in found] for found in answers)
+    assert one == other
+    assert [found.searched for found in answers] == [150, 150]
