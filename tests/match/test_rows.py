@@ -1,11 +1,10 @@
 """Boards of photographs with an order: those of a folder named beside the text, and those of a library."""
 
 import re
-from datetime import datetime, timedelta
 
 import numpy as np
 import pytest
-from boards import Records, TableEncoder, chosen_board, picture, picture_id, shown, space, story_of
+from boards import Shelf, chosen_board, picture_id, shown, story_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,86 +15,21 @@ from limner.match.rows import named_row
 from limner.progress import Progress
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.search import COSINE, Channel, Index
-from limner.store.vectors import Gallery
-
-STEPS, DIM = 10, 30
-NOON = datetime(2024, 5, 1, 12)
-WORDS = [f"Step {number} comes now." for number in range(STEPS)]
-
-
-class Shelf(Records):
-    """Folders of photographs, one a minute: of each, which step it shows; None if it is unlike the others.
-
-    How much nearer a photograph is to the words of its step than to others is `lead`.
-    """
-
-    def __init__(self, folders, *, lead=1.5, alike=(), seconds=60):
-        rng = np.random.default_rng(0)
-        self.names = list(folders)
-        base, looks, made = [], [], []
-        for folder, shows in folders.items():
-            common = np.append(np.zeros(STEPS), rng.normal(size=DIM - STEPS) / 2)
-            for number, step in enumerate(shows):
-                own = rng.normal(size=(2, DIM)) * (0.15 if step is not None else 1.0)
-                matter = 0.0 if step is None else common + lead * np.eye(DIM)[step]
-                base.append(own[0] + matter)
-                looks.append(own[1] + (0.0 if step is None else common))
-                name = f"{folder.split('/')[-1]}-{chr(97 + number)}"
-                where = {
-                    "paths": (f"/p/{folder}/{name}.jpg",),
-                    "taken": NOON + timedelta(seconds=seconds * number),
-                    "taken_from": "camera",
-                }
-                made.append(picture(name, "alike" if name in alike else None).model_copy(update=where))
-        super().__init__(made)
-        self.gallery = Gallery(
-            [one.id for one in made],
-            [one.group for one in made],
-            {"base": space(base), "looks": space(looks)},
-        )
-
-    def under(self, folder):
-        return [
-            one
-            for one in self.pictures.values()
-            if one.path.startswith(folder.rstrip("/") + "/") or one.path == folder
-        ]
-
-    def folders_of(self, ids):
-        return np.array([self.names.index(self.pictures[one].path[3:].rsplit("/", 1)[0]) for one in ids])
-
-    def in_folder(self, number):
-        return [one.id for one in self.under(f"/p/{self.names[number]}")]
-
-    @property
-    def folder_sizes(self):
-        return np.array([len(self.in_folder(number)) for number in range(len(self.names))])
-
-
-class Catalogue:
-    """What `named_row` and `score_board` ask of a shelf."""
-
-    def __init__(self, shelf):
-        for name in ("under", "folders_of", "in_folder"):
-            setattr(self, name, getattr(shelf, name))
-        self.folder_sizes, self.pictures = shelf.folder_sizes, shelf
+from limner.store.search import Index
 
 
 def board_of(shelf, steps, options=None, *, title="", shared=False, searched=True, **more):
     """The board of so many steps, or of these; named are the folders of the options."""
-    texts = WORDS[:steps] if isinstance(steps, int) else steps
-    options, catalogue, story = options or BoardOptions(), Catalogue(shelf), story_of(texts, title)
-    row = named_row(catalogue, options.named, story, options.order, shared=shared) if options.named else None
-    table = {text: np.eye(DIM)[number] for number, text in enumerate(WORDS)} | {"🎉": np.zeros(DIM)}
-    channel = Channel("base", TableEncoder(table), "base", COSINE)
-    folders = catalogue if searched and options.order != "any" else None
-    return chosen_board(
-        story, Index(shelf.gallery), [channel], shelf, options, row=row, folders=folders, **more
-    )
+    options, catalogue = options or BoardOptions(), shelf.folders()
+    story = story_of(Shelf.WORDS[:steps] if isinstance(steps, int) else steps, title)
+    if options.named:
+        more["row"] = named_row(catalogue, options.named, story, options.order, shared=shared)
+    more["folders"] = catalogue if searched and options.order != "any" else None
+    return chosen_board(story, Index(shelf.gallery), [Shelf.channel], shelf, options, **more)
 
 
 CAKE = BoardOptions(named=("/p/cake",))
+ANY = CAKE.model_copy(update={"order": "any"})
 OTHERS = {f"other{number}": [5, 6, 7, 8, 9, 9] for number in range(4)}
 
 
@@ -154,24 +88,18 @@ def test_pins_bans_and_blanks_hold_among_named_photographs(options, given, due):
 
 
 def test_a_step_without_words_is_illustrated_only_by_the_order():
-    shelf, texts = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}), (WORDS[0], "🎉", *WORDS[2:4])
+    shelf, texts = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}), (Shelf.WORDS[0], "🎉", *Shelf.WORDS[2:4])
     assert letters(board_of(shelf, texts, CAKE)) == "abcd"
-    board = board_of(shelf, texts, CAKE.model_copy(update={"order": "any"}))
-    assert letters(board) == "a-cd"
-    assert board.blanks() == {"no words": 1}
+    assert letters(board_of(shelf, texts, ANY)) == "a-cd"
 
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_pictures_in_any_order_or_of_several_texts_are_chosen_by_the_words(shared):
     shelf = Shelf({**OTHERS, "cake": [3, 2, 1, 0, None]}, lead=4.0)
-    options = CAKE if shared else CAKE.model_copy(update={"order": "any"})
-    board = board_of(shelf, 4, options, shared=shared)
+    board = board_of(shelf, 4, CAKE if shared else ANY, shared=shared)
     assert letters(board) == "dcba"
     assert board.row.order == "any"
-    assert {one.place for one in board.row.photographs} == {None}
-    assert {one.picture: one.step for one in board.row.photographs} == {
-        picture_id(f"cake-{name}"): step for name, step in zip("abcde", (3, 2, 1, 0, None), strict=True)
-    }
+    assert [(one.place, one.step) for one in board.row.photographs] == [(None, n) for n in (3, 2, 1, 0, None)]
     assert board.row.summary([]) == "4 of 5 photographs of cake at 4 steps"
 
 
@@ -179,33 +107,30 @@ def test_pictures_in_any_order_or_of_several_texts_are_chosen_by_the_words(share
 def test_a_folder_that_is_called_like_the_text_is_its_row(title):
     shelf = Shelf({"all/lemon_cake": [0, 1, 2, 3], "all/soup": [0, 1, 2, 3]}, lead=0.5)
     board = board_of(shelf, 4, BoardOptions(named=("/p/all/",)), title=title, shared=True)
-    assert (board.row.name == "lemon_cake") == bool(title)
-    if title:
-        assert shown(board) == [f"lemon_cake-{letter}" for letter in "abcd"]
+    assert board.row.name == ("lemon_cake" if title else "all")
+    assert not title or shown(board) == [f"lemon_cake-{letter}" for letter in "abcd"]
 
 
 def test_what_is_named_must_be_in_the_library():
     shelf = Shelf({"cake": [0, 1]})
     with pytest.raises(DataError, match=r"/p/pie, /p/soup: no picture .* index it first"):
         board_of(shelf, 2, BoardOptions(named=("/p/pie", "/p/soup")))
-    some = BoardOptions(named=("/p/pie", *(f"/p/cake/cake-{name}.jpg" for name in "ba")))
-    assert letters(board_of(shelf, 2, some)) == "ab"
-    assert board_of(shelf, 2, some).row.name == "2 pictures"
+    board = board_of(shelf, 2, BoardOptions(named=("/p/pie", "/p/cake/cake-b.jpg", "/p/cake/cake-a.jpg")))
+    assert (letters(board), board.row.name) == ("ab", "2 pictures")
 
 
 def test_moments_that_look_alike_are_both_shown_and_shots_of_one_moment_are_not():
-    alike = [f"cake-{name}" for name in "bc"]
-    minutes = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}, alike=alike)
+    minutes, burst = (
+        Shelf({**OTHERS, "cake": shows}, alike=("cake-b", "cake-c"), seconds=seconds)
+        for shows, seconds in (([0, 1, 2, 3], 60), ([0, 1, 1, 3], 1))
+    )
     assert letters(board_of(minutes, 4, CAKE)) == "abcd"
-    assert "-" in letters(board_of(minutes, 4, CAKE.model_copy(update={"order": "any", "show": "always"})))
-    burst = Shelf({**OTHERS, "cake": [0, 1, 1, 3]}, alike=alike, seconds=1)
+    assert "-" in letters(board_of(minutes, 4, ANY))
     board = board_of(burst, 4, CAKE)
     assert letters(board) == "ab-d"
     assert [one.place for one in board.row.photographs] == [0, 1, 1, 2]
-    other = CAKE.model_copy(update={"bans": (picture_id("cake-b"),)})
-    assert letters(board_of(burst, 4, other)) == "ac-d"
-    pinned = CAKE.model_copy(update={"pins": {1: picture_id("cake-c")}})
-    assert letters(board_of(burst, 4, pinned)) == "ac-d"
+    for other in ({"bans": (picture_id("cake-b"),)}, {"pins": {1: picture_id("cake-c")}}):
+        assert letters(board_of(burst, 4, CAKE.model_copy(update=other))) == "ac-d"
 
 
 def test_reasons_and_the_summary_tell_the_places_of_the_row():
@@ -213,13 +138,7 @@ def test_reasons_and_the_summary_tell_the_places_of_the_row():
     board = board_of(shelf, 4, CAKE)
     assert board.steps[2].reason == "The fourth of 5 photographs in cake, which follow your steps."
     assert (board.row.named, board.row.name, board.row.order) == (("/p/cake",), "cake", "taken")
-    assert [(one.place, one.step) for one in board.row.photographs] == [
-        (0, 0),
-        (1, 1),
-        (2, None),
-        (3, 2),
-        (4, 3),
-    ]
+    assert [(one.place, one.step) for one in board.row.photographs] == list(enumerate((0, 1, None, 2, 3)))
     assert board.row.summary(list(shelf.pictures.values())) == (
         "4 photographs of cake lie along 4 steps in the order taken (--order any if they have none);"
         " 1 belongs to no step: cake-c.jpg"
@@ -229,18 +148,12 @@ def test_reasons_and_the_summary_tell_the_places_of_the_row():
 def test_a_folder_of_the_library_that_follows_the_steps_is_found():
     """Other photographs fit each step as well or better, none of their folders all steps in their order."""
     rng = np.random.default_rng(1)
-    orders = [rng.permutation(6).tolist() for _ in range(8)]
-    others = {
-        f"other{n}": [step if rng.random() < 0.5 else 6 for step in own] for n, own in enumerate(orders)
-    }
-    shelf = Shelf({**others, "cake": [0, 1, 2, 3, 4, 5]}, lead=1.0)
-    board = board_of(shelf, 6)
-    assert shown(board) == [f"cake-{letter}" for letter in "abcdef"]
+    orders = [[step if rng.random() < 0.5 else 6 for step in rng.permutation(6).tolist()] for _ in range(8)]
+    shelf = Shelf({**{f"other{n}": own for n, own in enumerate(orders)}, "cake": list(range(6))}, lead=1.0)
+    board, alone = (board_of(shelf, 6, searched=searched) for searched in (True, False))
+    assert shown(board) == [f"cake-{letter}" for letter in "abcdef"] != shown(alone)
     assert board.steps[1].reason.startswith("The second of 6 photographs in cake, which follow your steps")
     assert board.row is None
-    alone = board_of(shelf, 6, searched=False)
-    assert shown(alone) != shown(board)
-    assert not any("follow" in step.reason for step in alone.steps)
 
 
 @given(
