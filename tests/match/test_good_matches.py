@@ -19,18 +19,11 @@ drive: A dog looks out of the window of a car
 crowd: A crowd cheers at a football match in a stadium
 snow: Hikers cross a snowy valley below a mountain
 climber: A climber hangs from a steep red rock face
-market: An old woman sells vegetables at a street market
 cake: Children blow out the candles of a birthday cake
 train: A train crosses a bridge over a river
-skate: A boy jumps down a stair on his skateboard
 pool: Dogs and kids play in a swimming pool
 guitar: A man with a beard plays the guitar on a stage
-horse: A girl in a helmet rides a horse over a fence
-wedding: A bride and a groom dance under a tree
-fisher: A fisherman mends his net beside a boat
-cyclist: Cyclists race through a wet city street
 kite: A boy flies a kite on a green hill
-library: A student reads a thick book in a library
 surgeon: Two surgeons bend over an operating table"""
 DAY = {
     "We put our dog into the car and drove off.": "drive",
@@ -43,8 +36,7 @@ DAY = {
     "The football team in red scored twice, and the crowd went wild.": "crowd",
 }
 TAX = {
-    "The revised directive obliges member states to transpose the value added tax threshold for small"
-    " enterprises into national law before the end of the fiscal year.": None
+    "The revised directive obliges member states to transpose the value added tax threshold into law.": None
 }
 NOTHING_IN_COMMON = {
     "A train goes over a bridge.": "train",
@@ -53,8 +45,8 @@ NOTHING_IN_COMMON = {
     "A guitar player with a beard stands on the stage.": "guitar",
 }
 REX = {  # nothing but the cast says that these steps are about a dog
-    "Rex the dog woke up and was hungry.": ...,
-    "Then Rex ran along the shore.": ("black", "ball", "waves", "puppy"),
+    "Rex the dog woke up.": ...,
+    "Then Rex ran along the shore.": "black ball waves puppy",
     "He slept under a blanket.": "sleep",
 }
 FOUR = dict(list(DAY.items())[:4])
@@ -89,5 +81,5 @@ def ask():
 def test_each_step_shows_its_photograph(ask, text, options):
     board = ask(tuple(text), **options)
     for name, due, step in zip(shown(board), text.values(), board.steps, strict=True):
-        assert due is ... or (name in due if isinstance(due, tuple) else name == due)
+        assert due is ... or (name in due.split() if due else name is None)
         assert (step.blank or "") == ("" if due else "no words" if "🎉" in step.reason else step.blank)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from boards import TableEncoder, numbers, random_board, space, story_of, two_worlds, unit
+from boards import TableEncoder, numbers, random_board, space, story_of, unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,7 +14,7 @@ from limner.errors import DataError, NumericsError
 from limner.match.calibration import Typical, load, parse
 from limner.match.candidates import SHY, EncodedSteps, ExpectedSimilarity, Pool, QueryTexts, pool_of
 from limner.match.illustrate import SPACES, query_texts
-from limner.match.probabilities import agreement, agreement_features, evidence, probabilities, shares
+from limner.match.probabilities import agreement, evidence, probabilities
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery, Space
 
@@ -66,9 +66,7 @@ def test_a_damaged_file_is_one_line(change, message):
 
 def test_few_pictures_are_judged_by_typical_cosines_and_many_by_their_own():
     """Mean and deviation of both together, as if there were so many typical pictures beside them."""
-    calibration = numbers(
-        typical={"captions": Typical(mean=0.5, std=0.1, count=20)}, temperature={"base": 0.05}
-    )
+    calibration = numbers(typical={"captions": Typical(mean=0.5, std=0.1, count=20)})
     rng = np.random.default_rng(0)
     own, typical = rng.normal(0.2, 0.3, 10), rng.normal(size=20)
     both = np.concatenate([own, 0.5 + 0.1 * (typical - typical.mean()) / typical.std()])
@@ -80,37 +78,25 @@ def test_few_pictures_are_judged_by_typical_cosines_and_many_by_their_own():
         ("base", 0, (own.mean(), own.std())),
     ):
         np.testing.assert_allclose(np.ravel(calibration.steadied(name, mean, std, count)), due, atol=1e-6)
-    trusted = [calibration.trust(name, np.array([0.0, 0.05, 0.1])) for name in ("base", "labels")]
-    np.testing.assert_allclose(trusted, [[0, 1, 4], [2, 2, 2]])
 
 
-@given(
-    odds=st.lists(st.lists(st.floats(-50, 50) | st.just(-np.inf), min_size=3, max_size=3), min_size=1),
-    available=st.integers(0, 10_000),
-    sharpness=st.floats(0.1, 5),
-    none=st.floats(-5, 5),
-)
-def test_shares_of_a_step_are_those_of_one_picture_at_most(odds, available, sharpness, none):
-    found = shares(np.array(odds), available, sharpness=sharpness, none=none)
-    assert (found >= 0).all()
-    assert (found.sum(axis=1) <= 1 + 1e-9).all()
-    assert not found[np.array(odds) == -np.inf].any()
+def judged(board, calibration, spaces=None, **more):
+    """The candidates of a board, with their evidence, log-odds and probabilities."""
+    pool = pool_for(board, calibration, spaces, **more)
+    own = evidence(pool, calibration)
+    odds = agreement(pool, own, calibration, likes_of(pool))
+    return pool, own, odds, probabilities(pool, own, odds, calibration)
 
 
 @pytest.mark.slow
 @settings(max_examples=30)
 @given(SEEDS, st.sampled_from([0.0, 0.3, 1.0]), st.booleans())
-def test_what_something_is_known_of_has_evidence_and_a_chance_that_grows_with_its_odds(
-    seed, captioned, shipped
-):
+def test_what_is_known_has_evidence_and_a_chance_that_grows_with_its_odds(seed, captioned, shipped):
     calibration = load() if shipped else numbers()
     board = random_board(np.random.default_rng(seed), captioned=captioned)
-    pool = pool_for(board, calibration, count=6, extra=range(20))
+    pool, own, odds, chance = judged(board, calibration, count=6, extra=range(20))
     captions, base = (board[1].space(name).present[pool.rows][pool.items] for name in ("captions", "base"))
     known = (captions | base) & pool.there
-    own = evidence(pool, calibration)
-    odds = agreement(pool, own, calibration, likes_of(pool))
-    chance = probabilities(pool, own, odds, calibration)
     for value in (np.isfinite(own), np.isfinite(odds), chance > 0):
         np.testing.assert_array_equal(value, known)
     assert (chance < 1).all()
@@ -133,32 +119,6 @@ def test_the_first_channel_that_a_picture_has_counts():
     assert (found[beside & ~here] != first[beside & ~here]).all()
 
 
-def wide(first):
-    """Two worlds of the same words; those of the first kite on another axis, 3 being one of no step."""
-    story, gallery, channels, shelf = two_worlds()
-    words = np.tile(np.eye(3, 4), (2, 1))
-    words[0] = np.eye(4)[first]
-    table = {text: np.append(vector, 0) for text, vector in channels[0].encoder.table.items()}
-    board = story, gallery, [Channel("captions", TableEncoder(table), "captions", COSINE)], shelf
-    return pool_for(board, numbers(), {"captions": space(words)})
-
-
-def test_what_looks_as_the_other_steps_do_gains_as_far_as_steps_are_in_doubt():
-    """Beach and boat are there in both worlds and fit alike; the kite is there in one, or a step is sure."""
-    told = []
-    for none, first, sure in ((5.0, 3, {}), (5.0, 0, {0: 3}), (-8.0, 3, {})):
-        calibration, pool = numbers(none=none, doubt=1e4), wide(first=first)
-        own, likes = evidence(pool, calibration), likes_of(pool, ["looks"])
-        fixed = {step: pool.column(step, row) for step, row in sure.items()}
-        like = agreement_features(pool, own, own, calibration, likes, fixed)["looks_beside_words"]
-        for step in (1, 2):
-            one, other = (pool.column(step, step + 3 * hand) for hand in (0, 1))
-            assert own[step, one] == pytest.approx(own[step, other])
-            assert none < 0 or like[step, other] > like[step, one] + 0.005
-        told.append(np.abs(like).max())
-    assert told[2] < 0.1 * told[0]
-
-
 @settings(max_examples=20)
 @given(SEEDS, st.integers(1, 2))
 def test_where_pictures_do_not_agree_or_nobody_can_the_order_of_a_step_stays(seed, steps):
@@ -176,13 +136,9 @@ def test_one_caption_among_hundreds_changes_no_other_picture(shipped):
     board = random_board(rng, steps=8, pictures=301, dim=32, captioned=0, fitting=0.3)
     matrix = np.zeros((301, 32))
     matrix[7] = rng.normal(size=32)
-    found = []
-    for spaces in ({}, {"captions": space(matrix + 1e-9, np.arange(301) == 7)}):
-        pool = pool_for(board, calibration, spaces, extra=range(301))
-        own = evidence(pool, calibration)
-        odds = agreement(pool, own, calibration, likes_of(pool))
-        found.append((own, probabilities(pool, own, odds, calibration)))
-    (own, chance), (own_with, chance_with) = (np.delete(np.stack(pair), 7, axis=2) for pair in found)
+    one = {"captions": space(matrix + 1e-9, np.arange(301) == 7)}
+    found = [judged(board, calibration, spaces, extra=range(301)) for spaces in ({}, one)]
+    own, own_with, chance, chance_with = (np.delete(each[n], 7, axis=1) for n in (1, 3) for each in found)
     np.testing.assert_array_equal(own, own_with)
     assert np.quantile(np.abs(chance - chance_with), 0.95) <= 0.01
 

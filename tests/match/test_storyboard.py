@@ -47,6 +47,7 @@ def board_of(calibration=None, *, texts=TEXTS, groups=None, spaces=None, more=No
 
 
 GIVEN, HELD = {"given": {0: BOAT[1]}}, {"held": {1: BEACH[1], 2: None}}
+LACKING = space(np.tile(np.eye(3), (2, 1)), np.arange(6) != 0)  # both worlds fit alike; one has no kite
 UNSURE = numbers(chance={"one": -9.0})
 BOARDS = {
     "plain": ({}, "kite-0 beach-0 boat-0"),
@@ -61,6 +62,10 @@ BOARDS = {
     "a pin before it": ({"more": GIVEN, "pins": {0: None}}, "- beach-0 boat-0"),
     "held steps guide no other": ({"calibration": PULLED, "more": HELD}, "kite-0 beach-1 -"),
     "a pin before a held one": ({"more": HELD, "pins": {1: None}}, "kite-0 - -"),
+    "what looks like the other steps gains": (
+        {"calibration": numbers(none=5.0, doubt=1e4), "spaces": {"captions": LACKING}},
+        "kite-1 beach-1 boat-1",
+    ),
     "near-duplicates": ({"groups": ["one"] * 6}, "- - boat-0"),
     "fixed twice": ({"pins": {0: BOAT[0], 1: BOAT[0]}, "groups": TWINS}, "boat-0 boat-0 -"),
     "repeats": ({"texts": TEXTS[:1] * 3, "allow_repeats": True}, "kite-0 kite-0 kite-0"),
