@@ -1,4 +1,4 @@
-"""One assignment of steps to groups of near-duplicates, and the steps that get a picture: the best there are."""
+"""The assignment of steps to groups of near-duplicates, and the steps that get a picture."""
 
 from itertools import combinations, pairwise, product
 
@@ -48,7 +48,7 @@ def test_no_board_is_better(seed, steps, columns, kinds, repeats, data):  # noqa
 
 
 @settings(max_examples=20)
-@given(SEEDS, st.integers(1, 60), st.integers(0, 20))
+@given(SEEDS, st.integers(1, 300), st.integers(0, 20))
 def test_the_sum_is_that_of_scipy(seed, steps, more):
     """Steps each with their own half of the pictures, of which all want the same."""
     rng = np.random.default_rng(seed)
@@ -69,14 +69,6 @@ def test_what_cannot_be_assigned():
             assign(np.array([[0.1, wrong]]), np.array([[0, 1]]))
     for worth in (np.zeros((2, 0)), np.zeros((0, 3)), np.full((2, 2), -np.inf)):
         assert assign(worth, np.zeros(worth.shape, np.int64)).tolist() == [BLANK] * len(worth)
-
-
-def test_a_book_of_a_thousand_steps():
-    """All steps like the same few hundred pictures, which is the worst there is."""
-    rng = np.random.default_rng(0)
-    groups = np.sort(np.argsort(rng.random((1_000, 1_500)), axis=1)[:, :400], axis=1)
-    found = assign(rng.random((1_000, 400)), groups)
-    assert len(set(groups[np.arange(1_000), found].tolist())) == 1_000
 
 
 @settings(max_examples=200)
