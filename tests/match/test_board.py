@@ -139,7 +139,6 @@ def test_pictures_of_spared_steps_are_free_for_the_others():
     """Both steps want the same picture, which the less probable one had."""
     for seed in range(20):
         board = random_board(np.random.default_rng(seed), steps=4, pictures=5, groups=4)
-        every, one = (chosen_board(*board, BoardOptions(show="always", count=n)) for n in ("all", 1))
+        one = chosen_board(*board, BoardOptions(show="always", count=1))
         (step,) = (step for step in one.steps if step.chosen is not None)
         assert all(step.chosen.strength >= other.strength for other in step.runners_up)
-        assert step.chosen.probability >= every.steps[step.position].chosen.probability - 1e-9

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from boards import chosen_board
+from boards import TableEncoder, chosen_board, story_of
 from vector_library import drawn, vector_library
 
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.progress import Progress
-from limner.records import Picture, Step, Story
+from limner.records import Picture
 from limner.store import vector_index
 from limner.store.approximate import ApproximateIndex
 from limner.store.catalogue import Catalogue, Only
@@ -18,37 +18,25 @@ from limner.store.search import COSINE, Channel, Index
 COUNT = 3_000
 
 
-class Texts:
-    """Gives every text a vector near that of some picture."""
-
-    name, fingerprint, dim = "drawn", "drawn", 64
-    rows = vector_index.around(drawn(COUNT, 64, 0)[:200], np.random.default_rng(0))
-
-    def encode_text(self, texts):
-        return self.rows[[int(text.split()[-1]) % 200 for text in texts]]
+ROWS = vector_index.around(drawn(COUNT, 64, 0)[:200], np.random.default_rng(0))
+TEXTS = TableEncoder({f"step {number}": row for number, row in enumerate(ROWS)})  # each near some picture
+CHANNELS = (Channel("base", TEXTS, "base", COSINE),)
 
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
     """The same library searched exactly and by candidates."""
-    library = vector_library(
-        tmp_path_factory.mktemp("boards") / "lib", COUNT, {"base": (64, 1), "looks": (48, 1)}
-    )
+    spaces = {"base": (64, 1), "looks": (48, 1)}
+    library = vector_library(tmp_path_factory.mktemp("boards") / "lib", COUNT, spaces)
     library.save(approximate_from=0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_index, "QUERIES", 32)
         assert vector_index.prepare(library, Progress())
     # Lance draws its parts by chance: all are looked into, so that candidates do not depend on them.
-    library.save(
-        searches={
-            space: one.model_copy(
-                update={"probes": one.partitions, "candidates": vector_index.CANDIDATES[-2]}
-            )
-            for space, one in library.settings.searches.items()
-        }
-    )
-    spaces = ["base", "looks"]
-    return Index(library.gallery(spaces)), ApproximateIndex(library, spaces), library
+    made, most = library.settings.searches, {"candidates": vector_index.CANDIDATES[-2]}
+    whole = {name: one.model_copy(update=most | {"probes": one.partitions}) for name, one in made.items()}
+    library.save(searches=whole)
+    return Index(library.gallery([*spaces])), ApproximateIndex(library, [*spaces]), library
 
 
 def pictures(ids):
@@ -58,12 +46,10 @@ def pictures(ids):
 
 def boards(both, text, **options):
     """The boards of a text by either search."""
-    story = Story(
-        id="t", title="t", steps=tuple(Step(text=f"step {20 * text + number}") for number in range(5))
-    )
-    channels, compared = [Channel("base", Texts(), "base", COSINE)], options.pop("compared", "looks")
+    story = story_of([f"step {20 * text + number}" for number in range(5)])
+    compared = options.pop("compared", "looks")
     options = BoardOptions(candidates=100, **options)
-    return [chosen_board(story, one, channels, pictures, options, compared=compared) for one in both[:2]]
+    return [chosen_board(story, one, CHANNELS, pictures, options, compared=compared) for one in both[:2]]
 
 
 @pytest.mark.parametrize("show", ["usual", "always"])
@@ -97,7 +83,7 @@ def test_conditions_hold_beyond_memory_too(both, monkeypatch, whole):
     for size in (10**6, 0):
         library.save(approximate_from=size)
         asked = Illustrator(PictureStore.open(library.folder))
-        monkeypatch.setitem(asked.__dict__, "channels", (Channel("base", Texts(), "base", COSINE),))
+        monkeypatch.setitem(asked.__dict__, "channels", CHANNELS)
         some = set(asked.catalogue.passing(Only())[::20])
         answers.append(asked.search("step 7", 5, only=Only(used=True), used=some))
         assert {one.picture.id for one in answers[-1]} <= some

@@ -84,20 +84,13 @@ def test_a_relation_adds_its_picture_term_and_moves_the_choice(opened, run):
     assert sums[0] < sums[-1]
 
 
-TIMES = {
-    "action": ("action", 1),
-    "action=2.5": ("action", 2.5),
-    "action=-1": ("action", -1),
-    "i=t": ("i=t", 1),
-}
-TIMES |= {
-    "i=t=4": ("i=t", 4),
-    "acton=2": ("acton=2", 1),
-}  # the last is refused where the relation is looked up
-
-
 def test_how_often_a_relation_counts():
-    assert {words: asked(words, ("action", "i=t")) for words in TIMES} == TIMES
+    for words, name, times in (
+        *((f"action{times}", "action", due) for times, due in {"": 1, "=2.5": 2.5, "=-1": -1}.items()),
+        *(("i=t", "i=t", 1), ("i=t=4", "i=t", 4)),
+        ("acton=2", "acton=2", 1),  # refused where the relation is looked up
+    ):
+        assert asked(words, ("action", "i=t")) == (name, times)
     for times in ("", "much", "nan", "inf"):
         with pytest.raises(ConfigError, match="is not a number; expected for example action=5"):
             asked(f"action={times}", ("action",))
@@ -114,13 +107,11 @@ def test_relations_that_cannot_be_asked_for(run, product_run, tmp_path):
             relation_channel(one, [name])
 
 
-def test_a_library_without_or_of_another_run_or_with_new_pictures_names_the_command(
-    opened, book, run, product_run, tmp_path, *, illustrated, capsys
-):
+def test_a_library_without_vectors_of_the_run_names_the_command(opened, book, run, product_run, illustrated):
     with pytest.raises(CheckpointError, match=r"another run \(cmcm \w{8}\); run: limner index ") as told:
         run_channel(Run.for_library(product_run), opened)
     assert f"{book} --library {opened.place} --model {product_run}" in str(told.value)
-    bare, more = tmp_path / "bare", tmp_path / "more"
+    bare = opened.folder.parent / "bare"
     index = ["index", str(book), "--library", str(bare), "--encoder", "colour"]
     assert limner(index) == 0
     with pytest.raises(DataError, match=f"no vectors of a trained run; run: limner index {book} "):
@@ -128,11 +119,14 @@ def test_a_library_without_or_of_another_run_or_with_new_pictures_names_the_comm
     assert limner([*index, "--model", str(product_run)]) == 0  # a model without attention
     board = illustrated("--model", product_run, folder=bare)
     assert all(step.attention == () and len(step.relations) == 13 for step in board.steps)
-    more.mkdir()
-    Image.effect_noise((64, 64), 90).convert("RGB").save(more / "new.png")
+    shutil.rmtree(bare)
+
+
+def test_pictures_without_a_vector_are_counted(opened, run, tmp_path, capsys):
+    Image.effect_noise((64, 64), 90).convert("RGB").save(tmp_path / "new.png")
     shutil.copytree(opened.folder, tmp_path / "lib")
-    capsys.readouterr()
-    assert limner(["index", str(more), "--library", str(tmp_path / "lib"), "--encoder", "colour"]) == 0
+    words = ["index", str(tmp_path / "new.png"), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
+    assert limner(words) == 0
     assert "model: no vector yet for 1 picture" in capsys.readouterr().out
     (line,) = Illustrator(PictureStore.open(tmp_path / "lib"), model=run).notes
     assert "no vector of this run for 1 of 10 pictures" in line
@@ -151,19 +145,19 @@ def test_the_board_tells_relations_and_attention(opened, run, illustrated):
         assert sum(share for _, share in step.attention) == pytest.approx(1, abs=1e-3)
 
 
+MISUSE = {
+    "--model RUN --min-probability 0": "--min-probability is calibrated for other channels",
+    "--model RUN --channel captions": "--channel: a trained run replaces all channels",
+    "--model RUN --relation acton": "did you mean 'action'",
+    "--model RUN --set min_probability=0.5": "calibrated for other channels",
+    "--relation action": "give one with --model",
+    "--channel model": "give its folder with --model",
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        ("--model RUN --min-probability 0", "--min-probability is calibrated for other channels"),
-        ("--model RUN --channel captions", "--channel: a trained run replaces all channels"),
-        ("--model RUN --relation acton", "did you mean 'action'"),
-        ("--model RUN --set min_probability=0.5", "calibrated for other channels"),
-        ("--relation action", "give one with --model"),
-        ("--channel model", "give its folder with --model"),
-    ],
-)
-def test_misuse_is_one_line(illustrated, words, part, capsys):
+@pytest.mark.parametrize("words", MISUSE)
+def test_misuse_is_one_line(illustrated, words, capsys):
     illustrated(*words.split(), code=2)
     (line,) = capsys.readouterr().err.splitlines()
-    assert part in line
+    assert MISUSE[words] in line

@@ -29,13 +29,11 @@ from limner.records import Board, Step, Story, fit_of
 from limner.store.search import COSINE, Channel
 from limner.store.vectors import Gallery
 
-PIN = {"pin": {"weight": 3.0, "floor": 0.05, "looks": 6.0}, "none": 8.0}
-PULLED = numbers(agreement={"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}, **PIN)
-KITE, BEACH, BOAT = (
-    tuple(picture_id(f"{one}-{hand}") for hand in (0, 1)) for one in ("kite", "beach", "boat")
-)
-TEXTS = [step.text for step in two_worlds()[0].steps]
+OWN = {"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}
+PULL = {"calibration": numbers(agreement=OWN, pin={"weight": 3.0, "floor": 0.05, "looks": 6.0}, none=8.0)}
 TWINS = ["kite", "beach", "boat"] * 2
+KITE, BEACH, BOAT = (tuple(picture_id(f"{one}-{hand}") for hand in (0, 1)) for one in TWINS[:3])
+TEXTS = [step.text for step in two_worlds()[0].steps]
 
 
 def board_of(calibration=None, *, texts=TEXTS, groups=None, spaces=None, more=None, **options):
@@ -47,25 +45,21 @@ def board_of(calibration=None, *, texts=TEXTS, groups=None, spaces=None, more=No
 
 
 GIVEN, HELD = {"given": {0: BOAT[1]}}, {"held": {1: BEACH[1], 2: None}}
-LACKING = space(np.tile(np.eye(3), (2, 1)), np.arange(6) != 0)  # both worlds fit alike; one has no kite
-UNSURE = numbers(chance={"one": -9.0})
+UNSURE, AGREED = numbers(chance={"one": -9.0}), {"calibration": numbers(none=5.0, doubt=1e4)}
+LACKING = {
+    "captions": space(np.tile(np.eye(3), (2, 1)), np.arange(6) != 0)
+}  # worlds fit alike; one has no kite
 BOARDS = {
     "plain": ({}, "kite-0 beach-0 boat-0"),
     "a ban": ({"bans": KITE[:1]}, "kite-1 beach-0 boat-0"),
     "a blank": ({"pins": {1: None}}, "kite-0 - boat-0"),
-    "a pin brings its world": ({"calibration": PULLED, "pins": {1: BEACH[1]}}, "kite-1 beach-1 boat-1"),
-    "by looks alone": (
-        {"calibration": PULLED, "pins": {0: KITE[1]}, "candidates": 3},
-        "kite-1 (beach|boat)-1 (beach|boat)-1",
-    ),
+    "a pin brings its world": ({**PULL, "pins": {1: BEACH[1]}}, "kite-1 beach-1 boat-1"),
+    "by looks alone": ({**PULL, "pins": {0: KITE[1]}, "candidates": 3}, "kite-1 beach-1 boat-1"),
+    "what looks like the other steps gains": ({**AGREED, "spaces": LACKING}, "kite-1 beach-1 boat-1"),
     "the text's own picture": ({"more": GIVEN}, "boat-1 beach-0 boat-0"),
     "a pin before it": ({"more": GIVEN, "pins": {0: None}}, "- beach-0 boat-0"),
-    "held steps guide no other": ({"calibration": PULLED, "more": HELD}, "kite-0 beach-1 -"),
+    "held steps guide no other": ({**PULL, "more": HELD}, "kite-0 beach-1 -"),
     "a pin before a held one": ({"more": HELD, "pins": {1: None}}, "kite-0 - -"),
-    "what looks like the other steps gains": (
-        {"calibration": numbers(none=5.0, doubt=1e4), "spaces": {"captions": LACKING}},
-        "kite-1 beach-1 boat-1",
-    ),
     "near-duplicates": ({"groups": ["one"] * 6}, "- - boat-0"),
     "fixed twice": ({"pins": {0: BOAT[0], 1: BOAT[0]}, "groups": TWINS}, "boat-0 boat-0 -"),
     "repeats": ({"texts": TEXTS[:1] * 3, "allow_repeats": True}, "kite-0 kite-0 kite-0"),
@@ -78,7 +72,7 @@ BOARDS = {
 def test_a_board_shows_what_it_should(case):
     options, due = BOARDS[case]
     board = board_of(**options)
-    assert re.fullmatch(due, " ".join(name or "-" for name in shown(board)))
+    assert " ".join(name or "-" for name in shown(board)) == due
     assert Board.model_validate_json(board.model_dump_json()) == board
     for step in board.steps:
         fixed = {"pinned": options.get("pins", {}), "given": options.get("more", {}).get("given", {})}
@@ -98,15 +92,6 @@ def test_a_banned_picture_is_no_runner_up():
     assert KITE[0] not in [one.picture.id for step in board.steps for one in step.runners_up]
 
 
-def test_an_empty_library_leaves_everything_blank():
-    story, _, channels, _ = two_worlds()
-    empty = Gallery([], [], {"captions": space(np.zeros((0, 3))), "looks": space(np.zeros((0, 2)))})
-    for show in ("usual", "always"):
-        board = chosen_board(story, empty, channels, Records([]), BoardOptions(show=show))
-        assert board.blanks() == {"nothing fits": 3}
-        assert board.steps[0].reason == "The library contains no picture that may be shown."
-
-
 def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     steep = numbers(chance={"one": -1.0, "share": 3.0, "mass": 0.3})
     four = {"calibration": steep, "texts": [*TEXTS, TEXTS[0]], "groups": TWINS, "pins": {2: None}}
@@ -121,8 +106,11 @@ def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     beside = board_of(texts=[TEXTS[1]] * 3, groups=TWINS, show="always", bans=BOAT)
     assert beside.blanks() == {"all used": 1}  # a ban that is beside the point is no reason
     many = board_of(texts=TEXTS * 3, show="always")
-    assert len({*shown(many)}) == 7
-    assert many.blanks() == {"all used": 3}
+    assert (len({*shown(many)}), many.blanks()) == (7, {"all used": 3})
+    _, _, channels, _ = two_worlds()
+    empty = Gallery([], [], {"captions": space(np.zeros((0, 3))), "looks": space(np.zeros((0, 2)))})
+    board = chosen_board(story_of(TEXTS), empty, channels, Records([]), BoardOptions(show="always"))
+    assert {step.reason for step in board.steps} == {"The library contains no picture that may be shown."}
 
 
 def test_wrong_requests_are_named():
@@ -170,24 +158,17 @@ def test_a_picture_that_no_channel_knows_is_shown_only_where_pins_ask_for_its_li
     assert held.steps[2].chosen.channels == {}
 
 
-CALIBRATIONS = {"shipped": load(), "by hand": numbers()}
-CALIBRATIONS["words apart"] = numbers(
-    chance={"one": 1.0, "share": 1.0, "mass": 0.3, "words_share": -0.3, "wordless": -1.0, "agreed": 0.4}
-)
+APART = {"one": 1.0, "share": 1.0, "mass": 0.3, "words_share": -0.3, "wordless": -1.0, "agreed": 0.4}
+CALIBRATIONS = [load(), numbers(), numbers(chance=APART)]
 
 
 @st.composite
 def boards(draw):
     """A random gallery, with or without captions and near-duplicates, and a calibration."""
-    board = random_board(
-        np.random.default_rng(draw(st.integers(0, 2**32 - 1))),
-        steps=draw(st.integers(1, 7)),
-        pictures=draw(st.integers(1, 25)),
-        captioned=draw(st.sampled_from([0.0, 0.3, 1.0])),
-        groups=draw(st.sampled_from([None, 4])),
-        fitting=draw(st.sampled_from([0.2, 0.8])),
-    )
-    return board, CALIBRATIONS[draw(st.sampled_from(sorted(CALIBRATIONS)))]
+    rng, one_of = np.random.default_rng(draw(st.integers(0, 2**32 - 1))), st.sampled_from
+    sizes = {"steps": draw(st.integers(1, 7)), "pictures": draw(st.integers(1, 25))}
+    sizes |= {"captioned": draw(one_of([0.0, 0.3, 1.0])), "groups": draw(one_of([None, 4]))}
+    return random_board(rng, fitting=draw(one_of([0.2, 0.8])), **sizes), draw(one_of(CALIBRATIONS))
 
 
 def chosen(case, **options):
@@ -260,11 +241,12 @@ NIGHT = ("Finn the fox walked home.", "Then Finn saw a kite.", "He fell asleep."
 CAPTIONS = {"home": "A fox at its den", "kite": "A red kite and a fox", "sleep": "A fox with closed eyes"}
 RECORDS = [picture(name, caption=caption) for name, caption in {**CAPTIONS, "bus": "A bus"}.items()]
 BUSES = [picture(name, caption="A fast bus") for name in ("home", "kite", "sleep", "bus")]
-LABELS = [picture("kite", labels=[("kite", 0.6), ("asleep", 0.01)])]
+KITES = [RECORDS[0], picture("kite", labels=[("kite", 0.6), ("asleep", 0.01)]), *RECORDS[2:]]
+SLEEP = [*RECORDS[:2], picture("sleep", labels=[("asleep", 0.01)]), RECORDS[3]]
 FOX, MATCH = "it shows the fox that the text is about", "Caption word “kite” matches; "
-LOOKS = "it looks like the pictures that you fixed"
-PULL = {"calibration": numbers(pin={"weight": 3.0, "floor": 0.1, "looks": 5.0}, none=8.0)}
+LOOKS, BUS = "it looks like the pictures that you fixed", {"pins": {0: picture_id("bus")}}
 OCR = "the text in the picture means nearly the same"
+STRONG = {"calibration": numbers(pin={"weight": 3.0, "floor": 0.1, "looks": 5.0}, none=8.0)}
 
 
 def night_board(calibration=None, records=RECORDS, channels=("captions",), lead=1.0, writing=None, **options):
@@ -279,10 +261,8 @@ def night_board(calibration=None, records=RECORDS, channels=("captions",), lead=
     asked = [Channel(name, TableEncoder(axes), name, COSINE) for name in spaces]
     spaces["looks"] = space([[1.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 1.0]])
     gallery = Gallery([one.id for one in records], [one.group for one in records], spaces)
-    options = BoardOptions(show="always", **options)
-    return chosen_board(
-        story_of(NIGHT), gallery, asked, Records(records), options, calibration=calibration or numbers()
-    )
+    options, given = BoardOptions(show="always", **options), {"calibration": calibration or numbers()}
+    return chosen_board(story_of(NIGHT), gallery, asked, Records(records), options, **given)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +271,8 @@ def night_board(calibration=None, records=RECORDS, channels=("captions",), lead=
         ({}, 1, MATCH + FOX, "“fox”"),  # a name is read as its kind, and no reader has written that word
         ({}, 2, FOX, "word"),
         ({"records": BUSES}, 1, "", "it shows the"),
-        (
-            {"records": [RECORDS[0], *LABELS, *RECORDS[2:]], "channels": ["labels"]},
-            1,
-            "Label word “kite”",
-            "FOX",
-        ),
-        ({"records": [RECORDS[1], RECORDS[0], *LABELS, RECORDS[3]], "channels": ["labels"]}, 2, "", "asleep"),
+        ({"records": KITES, "channels": ["labels"]}, 1, "Label word “kite” matches", FOX),
+        ({"records": SLEEP, "channels": ["labels"]}, 2, "", "asleep"),
         ({"channels": ["base"]}, 1, "", "word"),  # pixels found it: that a caption has the word too is chance
         ({"writing": 0.9}, 1, MATCH + OCR, ""),
         ({"writing": 0.3}, 1, MATCH, OCR),
@@ -305,10 +280,10 @@ def night_board(calibration=None, records=RECORDS, channels=("captions",), lead=
         ({"calibration": numbers(chance={"one": -0.7})}, 1, "it may fit", "probably"),
         ({"calibration": numbers(chance={"one": -4.0})}, 1, "it probably does not fit", "may"),
         ({"lead": 0.0}, 0, "another picture fits as well", ""),
-        (PULL, 2, "", LOOKS),
-        ({**PULL, "pins": {0: picture_id("bus")}}, 0, "You fixed this picture here.", LOOKS),
-        ({**PULL, "pins": {0: picture_id("bus")}}, 1, "", LOOKS),
-        ({**PULL, "pins": {0: picture_id("bus")}}, 2, LOOKS, ""),
+        (STRONG, 2, "", LOOKS),
+        (STRONG | BUS, 0, "You fixed this picture here.", LOOKS),
+        (STRONG | BUS, 1, "", LOOKS),
+        (STRONG | BUS, 2, LOOKS, ""),
     ],
 )
 def test_a_reason_says_what_is_so_and_nothing_else(case, step, said, unsaid):
