@@ -100,15 +100,11 @@ def test_english_captions_are_judged_by_one_channel_and_foreign_ones_by_the_othe
     assert (stated.story.language, stated.channels) == ("es-MX", ("multilingual",))
 
 
-def test_commands_warn_in_one_line_and_print_the_language(opened, tmp_path, capsys):
-    text, library = tmp_path / "hebrew.txt", ["--library", str(opened.library.folder), "--json"]
-    text.write_text(HE.replace(" | ", "\n\n"), encoding="utf-8")
-    assert run(["illustrate", str(text), "-o", str(tmp_path / "a.json"), *library]) == 0
-    printed = capsys.readouterr()
-    assert printed.err.count("no installed encoder reads") == 1
-    assert '"language": "he"' in printed.out
-    assert run(["search", "Mbwa anakimbia ufukweni", *library]) == 0
-    assert "Swahili (sw)" in capsys.readouterr().err
+def test_commands_warn_in_one_line(opened, tmp_path, capsys):
+    (tmp_path / "a.txt").write_text(HE.replace(" | ", "\n\n"), encoding="utf-8")
+    words = [str(tmp_path / "a.txt"), "--library", str(opened.library.folder), "-o", str(tmp_path / "a.json")]
+    assert run(["illustrate", *words]) == 0
+    assert capsys.readouterr().err.count("no installed encoder reads") == 1
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import io
 import shutil
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import limner
 from limner.cli.main import run
 from limner.errors import CheckpointError, ConfigError, DataError
 from limner.match.encoder_setup import image_encoders_of
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.languages import negation_note, unreadable
+from limner.progress import Progress
 from limner.records import Board
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
@@ -178,3 +181,74 @@ def test_signs_and_unknown_letters_find_nothing_and_say_so(opened):
     assert not any(unreadable(text, opened.channels) for text in ("🐶 dog", "12", "犬", "собака", "ｄｏｇ"))
     anything = [Channel("any", opened.channels[0].encoder, "captions", COSINE)]
     assert [unreadable(text, anything) is None for text in ("ᏣᎳᎩ", "🐶")] == [True, False]
+
+
+OWN, ALL = ["given", "blank", "given", "decoded"], {"show": "always"}
+SHOWN = (
+    "A fox looks out.\n\n![](own.png)\n![](second.png)\n\nA boat sails.\n\n![](gone.jpg)\n\n"
+    "Snow falls.\n\n![](no.jpg)\n![](own.png)\n\nThe rabbit bakes a cake.\n"
+)
+
+
+@pytest.fixture
+def board(home, tmp_path):
+    """Illustrate a text beside some pictures of its own."""
+    for name, colour in {"own": "teal", "second": "red"}.items():
+        Image.new("RGB", (40, 30), colour).save(tmp_path / f"{name}.png")
+    (tmp_path / "no.jpg").write_text("no picture")
+
+    def illustrated(text=SHOWN, **options):
+        (tmp_path / "a.md").write_text(text)
+        return limner.Library(home).illustrate(tmp_path / "a.md", **options)
+
+    return illustrated
+
+
+def origins(made):
+    return [step.origin for step in made.steps]
+
+
+def test_own_pictures_stay_all_of_them_and_missing_ones_are_named(tmp_path, board):
+    made = board(**ALL)
+    assert origins(made) == OWN
+    assert [made.steps[step].picture.path for step in (0, 2)] == [str(tmp_path / "own.png")] * 2
+    assert [picture.target for picture in made.story.steps[0].pictures] == ["own.png", "second.png"]
+    assert made.blanks() == {"missing": 1}
+    assert "gone.jpg, which is not there" in made.steps[1].reason
+    gone, broken = (line for line in made.notes if line.startswith("step "))
+    assert gone == "step 2 shows gone.jpg, which is not there"
+    assert broken.startswith("step 3 shows no.jpg, which is no picture: ")
+
+
+def test_the_user_may_ask_for_others_and_an_earlier_storyboard_may_not(tmp_path, board):
+    other = board(keep_given=False, **ALL)
+    assert set(origins(other)) == {"decoded"}
+    pinned = board(pins={2: other.steps[0].picture.id, 1: None}, **ALL)
+    assert origins(pinned) == ["blank", "pinned", "given", "decoded"]
+    again = board(keep=other, **ALL)
+    assert (origins(again), again.kept) == (OWN, 1)
+    Image.new("RGB", (40, 30), "blue").save(tmp_path / "gone.jpg")
+    assert board(keep=again, **ALL).steps[1].picture.path == str(tmp_path / "gone.jpg")
+
+
+def test_pictures_of_the_library_and_pictures_inside_the_text_are_known(opened, board):
+    drawn = opened.search(FOX, 1)[0].picture
+    file = io.BytesIO()
+    Image.new("RGB", (30, 20), "orange").save(file, "PNG")
+    inside = f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+    made = board(f"A fox looks out.\n\n![]({drawn.path})\n\nA boat sails.\n\n![an orange]({inside})\n")
+    assert origins(made) == ["given", "given"]
+    assert made.steps[0].picture.id == drawn.id
+    assert (made.steps[1].picture.alt, made.steps[1].picture.width_px) == ("an orange", 30)
+    assert made.story.steps[1].pictures[0].data == file.getvalue()
+
+
+def test_no_other_step_repeats_a_picture_that_the_text_shows(tmp_path):
+    for name in ("red", "blue"):
+        Image.new("RGB", (240, 200), name).save(tmp_path / f"{name}.png")
+    text = tmp_path / "text.md"
+    text.write_text("1. First red.\n\n   ![](red.png)\n   ![](blue.png)\n\n2. Then it is another colour.\n")
+    library = limner.Library(tmp_path / "library")
+    library.add(tmp_path, progress=Progress())
+    assert origins(library.illustrate(text, **ALL)) == ["given", "blank"]
+    assert origins(library.illustrate(text, allow_repeats=True, **ALL)) == ["given", "decoded"]

@@ -21,12 +21,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from limner.encoders.catalogue import text_encoder
 from limner.errors import DataError
 from limner.match.calibration import load
 from limner.match.cast import cast_of
 from limner.match.illustrate import BoardOptions, query_texts, step_texts
 from limner.records import Board, Step, Story, fit_of
-from limner.store.search import COSINE, Channel
+from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
 
 OWN = {"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}
@@ -296,3 +297,71 @@ def test_a_reason_says_what_is_so_and_nothing_else(case, step, said, unsaid):
     assert not re.search(r"decod|log-odds|evidence|threshold|\b(nan|inf|nats?)\b", reason, re.IGNORECASE)
     matched = board.steps[step].chosen.matched
     assert (matched == ("kite",)) == ("word “kite”" in reason)
+
+
+PHOTOGRAPHS = """ball: A brown dog playing with a tennis ball on a beach
+black: A black dog runs along the beach
+waves: A dog jumps over the waves at the sea shore
+puppy: A white puppy digs a hole in the sand
+shake: A wet dog shakes the water out of its fur
+sleep: A dog sleeps on a blanket in the evening sun
+stick: Two dogs pull at the same stick in shallow water
+drive: A dog looks out of the window of a car
+crowd: A crowd cheers at a football match in a stadium
+climber: A climber hangs from a steep red rock face
+cake: Children blow out the candles of a birthday cake
+train: A train crosses a bridge over a river
+guitar: A man with a beard plays the guitar on a stage
+kite: A boy flies a kite on a green hill"""
+DAY = {
+    "We put our dog into the car and drove off.": "drive",
+    "At the sea he ran along the beach.": "black",
+    "A brown dog chased a yellow tennis ball.": "ball",
+    "Our puppy dug a deep hole in the sand.": "puppy",
+    "Then two of them fought over one stick in the water.": "stick",
+    "He shook himself and made us all wet.": "shake",
+    "In the evening he fell asleep on the blanket.": "sleep",
+    "The football team in red scored twice, and the crowd went wild.": "crowd",
+}
+FOUR = dict(list(DAY.items())[:4])
+TAX = "The revised directive obliges member states to transpose the tax threshold into national law."
+ALONE = {"A train goes over a bridge.": "train", "Kids blow out birthday candles.": "cake"}
+ALONE |= {
+    "Somebody climbs a steep rock.": "climber",
+    "A bearded guitar player stands on the stage.": "guitar",
+}
+REX = {"Rex the dog woke up.": ..., "Then Rex ran along the shore.": "black ball waves puppy"}
+REX |= {"He slept under a blanket.": "sleep"}  # nothing but the cast says that these steps are about a dog
+
+
+@pytest.fixture(scope="module")
+def ask():
+    """Texts → board over the captioned photographs, as limner asks a library by default."""
+    captions = dict(line.split(": ") for line in PHOTOGRAPHS.splitlines())
+    records = [picture(name, caption=caption) for name, caption in captions.items()]
+    sentences, ids = text_encoder(), [one.id for one in records]
+    gallery = Gallery(ids, ids, {"captions": space(sentences.encode_text(list(captions.values())))})
+    index, channel = Index(gallery), Channel("captions", sentences, "captions", COSINE)
+    return lambda texts, **options: chosen_board(
+        story_of(texts), index, [channel], Records(records), BoardOptions(**options)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (DAY, {}),
+        (DAY | {"At the sea he ran along the beach.": "waves"}, {"pins": {1: picture_id("waves")}}),
+        (FOUR | {TAX: None}, {}),
+        (FOUR | {TAX: None}, {"show": "cautious"}),
+        (ALONE, {}),
+        *(({words: due}, {}) for words, due in ALONE.items()),
+        (REX, {}),
+        (FOUR | {"🎉🎉 !!": None}, {"show": "always"}),
+    ],
+)
+def test_each_step_shows_its_photograph(ask, text, options):
+    board = ask(tuple(text), **options)
+    for name, due, step in zip(shown(board), text.values(), board.steps, strict=True):
+        assert due is ... or (name in due.split() if due else name is None)
+        assert (step.blank or "") == ("" if due else "no words" if "🎉" in step.reason else step.blank)
