@@ -4,7 +4,6 @@ import io
 import shutil
 from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,8 +72,9 @@ def test_the_command_and_the_studio_give_the_same_board(opened, home, tmp_path, 
 def test_a_search_and_a_board_say_the_same_of_a_picture(opened):
     """Of one step, which has no others to agree with."""
     (step,) = opened.board(BOAT, opened.options({"show": "always"})).steps
-    found = opened.search("A boat sails home.", 4)
-    for one, other in zip(found, (step.chosen, *step.runners_up), strict=True):
+    for one, other in zip(
+        opened.search("A boat sails home.", 4), (step.chosen, *step.runners_up), strict=True
+    ):
         assert one.picture == other.picture
         assert (one.probability, one.score) == pytest.approx((other.probability, other.strength), abs=1e-6)
 
@@ -88,17 +88,6 @@ def test_a_library_is_read_once_by_all_threads_and_stays_what_it_was(home, tmp_p
     shutil.rmtree(tmp_path / "lib")
     assert [*boards, opened.board(STORY)] == boards[:1] * 5
     assert opened.board(BOAT).steps[0].chosen is not None
-
-
-def test_what_does_not_fit_is_said(opened, monkeypatch):
-    monkeypatch.setattr(Illustrator, "calibrated", False)
-    for wrong, error, message in (
-        (partial(opened.board, STORY, relations="action"), ConfigError, "only a trained run knows relations"),
-        (partial(opened.search, FOX, 3, min_probability=0.5), ConfigError, "gives no probabilities"),
-        (partial(opened.look_at, b"no", "notes.txt", ".txt"), DataError, r"notes\.txt: cannot be read as a"),
-    ):
-        with pytest.raises(error, match=message):
-            wrong()
 
 
 def test_the_best_of_those_that_meet_the_conditions_are_found(opened):
@@ -143,14 +132,19 @@ def test_a_picture_from_elsewhere_is_compared_and_not_added(opened, monkeypatch)
     monkeypatch.setattr(opened.library, "settings", made.model_copy(update={"spaces": made.spaces | other}))
     with pytest.raises(CheckpointError, match="another version of colour; index again"):
         image_encoders_of(opened.library)
+    with pytest.raises(DataError, match=r"notes\.txt: cannot be read as a picture"):
+        opened.look_at(b"no picture", "notes.txt", ".txt")
 
 
-def test_a_cut_off_leaves_out_and_says_how_many(opened):
+def test_a_cut_off_leaves_out_and_says_how_many(opened, monkeypatch):
     every = opened.search(FOX, 6)
     found, none = (opened.search(FOX, 6, min_probability=cut) for cut in (every[2].probability, 1))
     assert (ids(found), found.below) == (ids(every)[:3], 3)
     assert found.notes() == ["left out 3 pictures with a probability below --min-probability"]
     assert (none, none.notes()[0].count("nothing similar found: left out 6 pictures")) == ([], 1)
+    monkeypatch.setattr(Illustrator, "calibrated", False)
+    with pytest.raises(ConfigError, match="gives no probabilities"):
+        opened.search(FOX, 3, min_probability=0.5)
 
 
 NEGATIONS = {"no dog": "dog", "A beach with no people on it": "people", "nobody on the beach": "people"}

@@ -70,21 +70,16 @@ def test_photographs_of_a_named_folder_lie_along_the_steps(shows, lead, steps, d
         ({"pins": {0: None}}, {0: "e"}, "-[ab]cde"),
         ({"pins": {2: "a"}}, {}, "bcade"),
         ({"pins": {2: "x"}}, {}, "abxde"),  # of another folder
-        ({"count": 2}, {}, "[a-e-]+"),
+        ({"count": 2}, {}, "(?=-*[a-e]-*[a-e]-*$)-*a?-*b?-*c?-*d?-*e?-*"),
     ],
 )
 def test_pins_bans_and_blanks_hold_among_named_photographs(options, given, due):
     shelf = Shelf({"other": [None] * 24, "cake": [0, 1, 2, 3, 4]}, lead=0.5)
     ids = {name: picture_id(f"cake-{name}") for name in "abcde"} | {"x": picture_id("other-x"), None: None}
-    wanted = dict(options)
-    wanted["pins"] = {step: ids[one] for step, one in wanted.get("pins", {}).items()}
-    wanted["bans"] = tuple(ids[one] for one in wanted.get("bans", ()))
+    pins = {step: ids[one] for step, one in options.get("pins", {}).items()}
+    wanted = {**options, "pins": pins, "bans": tuple(ids[one] for one in options.get("bans", ()))}
     board = board_of(shelf, 5, CAKE.model_copy(update=wanted), given={s: ids[n] for s, n in given.items()})
-    if "count" in options:
-        assert board.blanks() == {"enough": 3}
-        assert list(filter("-".__ne__, letters(board))) == sorted(filter("-".__ne__, letters(board)))
-    else:
-        assert re.fullmatch(due, letters(board))
+    assert re.fullmatch(due, letters(board))
 
 
 def test_a_step_without_words_is_illustrated_only_by_the_order():

@@ -25,7 +25,7 @@ from limner.encoders.catalogue import text_encoder
 from limner.errors import DataError
 from limner.match.calibration import load
 from limner.match.cast import cast_of
-from limner.match.illustrate import BoardOptions, query_texts, step_texts
+from limner.match.illustrate import BoardOptions, step_texts
 from limner.records import Board, Step, Story, fit_of
 from limner.store.search import COSINE, Channel, Index
 from limner.store.vectors import Gallery
@@ -226,18 +226,6 @@ def test_fixing_a_picture_turns_no_other_step_blank(case, data):
             assert other.blank == "all used"
 
 
-def test_rewritten_words_find_pictures_and_are_never_shown():
-    board = random_board(np.random.default_rng(2))
-    for channel in board[2]:
-        channel.encoder.table["A secret."] = channel.encoder.table[board[0].steps[3].text]
-    plain = chosen_board(*board)
-    assert chosen_board(*board, readings=query_texts(board[0], None, [""] * 5)) == plain
-    other = chosen_board(*board, readings=query_texts(board[0], None, ["A secret.", "", "", "", ""]))
-    assert other.steps[0].runners_up != plain.steps[0].runners_up
-    assert other.story == plain.story
-    assert "secret" not in other.model_dump_json()
-
-
 NIGHT = ("Finn the fox walked home.", "Then Finn saw a kite.", "He fell asleep.")
 CAPTIONS = {"home": "A fox at its den", "kite": "A red kite and a fox", "sleep": "A fox with closed eyes"}
 RECORDS = [picture(name, caption=caption) for name, caption in {**CAPTIONS, "bus": "A bus"}.items()]
@@ -311,25 +299,19 @@ crowd: A crowd cheers at a football match in a stadium
 climber: A climber hangs from a steep red rock face
 cake: Children blow out the candles of a birthday cake
 train: A train crosses a bridge over a river
-guitar: A man with a beard plays the guitar on a stage
 kite: A boy flies a kite on a green hill"""
 DAY = {
     "We put our dog into the car and drove off.": "drive",
     "At the sea he ran along the beach.": "black",
     "A brown dog chased a yellow tennis ball.": "ball",
     "Our puppy dug a deep hole in the sand.": "puppy",
-    "Then two of them fought over one stick in the water.": "stick",
-    "He shook himself and made us all wet.": "shake",
     "In the evening he fell asleep on the blanket.": "sleep",
     "The football team in red scored twice, and the crowd went wild.": "crowd",
 }
 FOUR = dict(list(DAY.items())[:4])
 TAX = "The revised directive obliges member states to transpose the tax threshold into national law."
 ALONE = {"A train goes over a bridge.": "train", "Kids blow out birthday candles.": "cake"}
-ALONE |= {
-    "Somebody climbs a steep rock.": "climber",
-    "A bearded guitar player stands on the stage.": "guitar",
-}
+ALONE["Somebody climbs a steep rock."] = "climber"
 REX = {"Rex the dog woke up.": ..., "Then Rex ran along the shore.": "black ball waves puppy"}
 REX |= {"He slept under a blanket.": "sleep"}  # nothing but the cast says that these steps are about a dog
 
@@ -362,6 +344,8 @@ def ask():
 )
 def test_each_step_shows_its_photograph(ask, text, options):
     board = ask(tuple(text), **options)
-    for name, due, step in zip(shown(board), text.values(), board.steps, strict=True):
+    for name, due in zip(shown(board), text.values(), strict=True):
         assert due is ... or (name in due.split() if due else name is None)
-        assert (step.blank or "") == ("" if due else "no words" if "🎉" in step.reason else step.blank)
+    assert set(board.blanks()) == {
+        "nothing fits" if words == TAX else "no words" for words in text if not text[words]
+    }
