@@ -3,10 +3,11 @@
 import json
 import tracemalloc
 from dataclasses import replace
+from zlib import crc32
 
 import numpy as np
 import pytest
-from boards import TableEncoder, numbers, random_board, space, story_of, unit
+from boards import numbers, random_board, space, story_of, unit
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,9 +31,11 @@ def likes_of(pool, names=tuple(SPACES)):
 def pool_for(board, calibration, spaces=None, **more):
     """The candidates of a board, of a gallery with these spaces besides its own."""
     story, held, channels, _ = board
-    gallery = Gallery(held.ids, held.groups, held.spaces | (spaces or {}))
-    readings = QueryTexts.of([step.text for step in story.steps])
-    asked = [EncodedSteps.by(channel, readings) for channel in channels]
+    gallery, texts = (
+        Gallery(held.ids, held.groups, held.spaces | (spaces or {})),
+        [s.text for s in story.steps],
+    )
+    asked = [EncodedSteps.by(channel, QueryTexts.of(texts)) for channel in channels]
     more = {"count": 400, "extra": (), "barred": np.zeros(len(gallery), bool)} | more
     return pool_of(Index(gallery), asked, calibration, **more)
 
@@ -152,10 +155,8 @@ def plain(pool, shares):
 
 @pytest.mark.slow
 @settings(max_examples=60)
-@given(
-    SEEDS, st.integers(1, 4), st.integers(0, 5), st.sampled_from([0.0, 0.4, 1.0]), st.sampled_from([1, 2, 30])
-)
-def test_likeness_is_that_of_its_definition(seed, steps, width, missing, groups):
+@given(SEEDS, st.integers(1, 4), st.integers(0, 5), st.sampled_from([0.0, 0.4, 1.0]))
+def test_likeness_is_that_of_its_definition(seed, steps, width, missing):
     rng = np.random.default_rng(seed)
     looks = space(rng.normal(size=(12, 5)) + 0.5, rng.random(12) >= missing)
     gallery = Gallery([str(n) for n in range(12)], list("abcdefghijkl"), {"looks": looks})
@@ -164,7 +165,7 @@ def test_likeness_is_that_of_its_definition(seed, steps, width, missing, groups)
     for step in range(steps):
         own = np.sort(rng.choice(count, rng.integers(width + 1), replace=False))
         items[step, : len(own)], there[step, : len(own)] = own, True
-    numbered = np.unique(rng.integers(groups, size=count), return_inverse=True)[1].reshape(-1)
+    numbered = np.unique(rng.integers(rng.choice([1, 2, 30]), size=count), return_inverse=True)[1].reshape(-1)
     expected = np.where(there, rng.random((steps, width)) / max(width, 1), 0.0)
     pool = Pool(gallery, np.sort(rng.choice(12, count, replace=False)), numbered, items, there, {}, 12, there)
     if np.count_nonzero(looks.present) != 1:
@@ -192,19 +193,17 @@ ONE, TWO = "The fox ran home.", "It was very late."
 STEPS = [f"{ONE} {TWO}", "A boat sailed."]
 
 
-class Drawn(TableEncoder):
-    """A vector for every text, drawn when it is first asked for; remembers what it was asked."""
+class Drawn:
+    """Draws a vector for every text; remembers what it was asked."""
+
+    name, fingerprint, dim = "drawn", "drawn", 6
 
     def __init__(self):
-        super().__init__({"": np.zeros(6)})
         self.asked = []
 
     def encode_text(self, texts):
         self.asked += texts
-        for text in texts:
-            seed = np.frombuffer(text.encode().ljust(4, b"."), np.uint8)
-            self.table.setdefault(text, unit(np.random.default_rng(seed).normal(size=6)))
-        return super().encode_text(texts)
+        return unit([np.random.default_rng(crc32(text.encode())).normal(size=6) for text in texts])
 
 
 def heard(texts, name="captions", **more):
@@ -239,9 +238,9 @@ def test_only_channels_of_words_hear_the_title_and_a_text_once(name, titled):
 
 
 def test_what_a_channel_does_not_read_it_does_not_encode_and_finds_nothing_for():
-    texts = QueryTexts.of([STEPS[0], "Ein Boot fuhr. Es war wirklich spät."], "Night", ["en", "de"])
+    texts = QueryTexts.of([STEPS[1], "Ein Boot fuhr."], "Night", ["en", "de"])
     asked, encoder = heard(texts, reads=frozenset(["en"]))
-    assert not any("Boot" in text or "spät" in text for text in encoder.asked)
+    assert not any("Boot" in text for text in encoder.asked)
     _, pool, captions = found(asked, count=3)
     assert pool.there.sum(axis=1).tolist() == [3, 0]
     assert not captions.present[1].any()
@@ -249,8 +248,7 @@ def test_what_a_channel_does_not_read_it_does_not_encode_and_finds_nothing_for()
 
 def test_a_picture_without_a_vector_is_neither_found_nor_compared_and_a_barred_one_is_none():
     asked, _ = heard(QueryTexts.of(STEPS))
-    present = [True, False, True, True, False, True, True]
-    _, pool, captions = found(asked, present, extra=[1], barred=np.arange(7) == 2)
+    _, pool, captions = found(asked, ~np.isin(range(7), [1, 4]), extra=[1], barred=np.arange(7) == 2)
     assert (pool.rows.tolist(), pool.available) == ([0, 1, 3, 5, 6], 6)
     np.testing.assert_array_equal(captions.present, pool.items != 1)
     for value in (captions.cosine, captions.z, captions.titled, captions.trust):
