@@ -51,9 +51,7 @@ def test_photographs_without_a_word_are_found_and_illustrate_a_text(indexed, tmp
     library, page = ["--library", str(store.folder)], tmp_path / "story.html"
     assert run(["search", "a red ball", *library]) == 0
     assert "IMG_0002" in capsys.readouterr().out.splitlines()[1]
-    (tmp_path / "story.txt").write_text(
-        "A yellow sun.\n\nThe moon at night.\n\nA red ball.", encoding="utf-8"
-    )
+    (tmp_path / "story.txt").write_text("A yellow sun.\n\nThe moon at night.\n\nA red ball.")
     assert run(["illustrate", str(tmp_path / "story.txt"), "-o", str(page), *library]) == 0
     assert (page.is_file(), Illustrator(store).channel_names) == (True, ("base",))
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import DataError, NumericsError
-from limner.match.calibration import Typical, load, parse
+from limner.match.calibration import load, parse
 from limner.match.candidates import SHY, EncodedSteps, ExpectedSimilarity, Pool, QueryTexts, pool_of
 from limner.match.illustrate import SPACES, query_texts
 from limner.match.probabilities import agreement, evidence, probabilities
@@ -31,11 +31,9 @@ def likes_of(pool, names=tuple(SPACES)):
 def pool_for(board, calibration, spaces=None, **more):
     """The candidates of a board, of a gallery with these spaces besides its own."""
     story, held, channels, _ = board
-    gallery, texts = (
-        Gallery(held.ids, held.groups, held.spaces | (spaces or {})),
-        [s.text for s in story.steps],
-    )
-    asked = [EncodedSteps.by(channel, QueryTexts.of(texts)) for channel in channels]
+    gallery = Gallery(held.ids, held.groups, held.spaces | (spaces or {}))
+    texts = QueryTexts.of([step.text for step in story.steps])
+    asked = [EncodedSteps.by(channel, texts) for channel in channels]
     more = {"count": 400, "extra": (), "barred": np.zeros(len(gallery), bool)} | more
     return pool_of(Index(gallery), asked, calibration, **more)
 
@@ -56,18 +54,6 @@ def test_a_damaged_file_is_one_line(name):
     wrong = {"thresholds": {"never": 0.5}, "typical": {"captions": {"mean": 1}}}.get(name, 0)
     with pytest.raises(DataError, match=rf"^calibration\.json: {name}[^\n]*$"):
         parse(json.dumps(load().model_dump() | {name: wrong}))
-
-
-def test_few_pictures_are_judged_by_typical_cosines_and_many_by_their_own():
-    """Mean and deviation of both together, as if there were so many typical pictures beside them."""
-    calibration = numbers(typical={"captions": Typical(mean=0.5, std=0.1, count=20)})
-    rng = np.random.default_rng(0)
-    own, typical = rng.normal(0.2, 0.3, 10), rng.normal(size=20)
-    both = np.concatenate([own, 0.5 + 0.1 * (typical - typical.mean()) / typical.std()])
-    mean, std = np.array([own.mean()]), np.array([own.std()])
-    for count, due in {10: (both.mean(), both.std()), 10**9: (own.mean(), own.std()), 0: (0.5, 0.1)}.items():
-        found = calibration.steadied("captions", mean, std, count)
-        np.testing.assert_allclose(np.ravel(found), due, atol=1e-6)
 
 
 def judged(board, calibration, spaces=None, **more):
@@ -178,11 +164,10 @@ def test_a_long_burst_of_one_scene_fits_into_memory():
     """The vectors of all its pairs would be 12 GB."""
     count, there = 2_000, np.ones((2, 3), bool)
     looks = {"looks": space(np.random.default_rng(0).normal(size=(count, 384)))}
-    gallery, groups = (
-        Gallery(list(map(str, range(count))), ["burst"] * count, looks),
-        np.zeros(count, np.int64),
+    gallery = Gallery(list(map(str, range(count))), ["burst"] * count, looks)
+    pool = Pool(
+        gallery, np.arange(count), np.zeros(count, int), np.arange(6).reshape(2, 3), there, {}, count, there
     )
-    pool = Pool(gallery, np.arange(count), groups, np.arange(6).reshape(2, 3), there, {}, count, there)
     tracemalloc.start()
     assert ExpectedSimilarity(pool, "looks").of(there / 3) == pytest.approx(0.0, abs=1e-4)
     assert tracemalloc.get_traced_memory()[1] < 2**30

@@ -115,10 +115,9 @@ def test_what_is_named_must_be_in_the_library():
 
 
 def test_moments_that_look_alike_are_both_shown_and_shots_of_one_moment_are_not():
-    minutes, burst = (
-        Shelf({**OTHERS, "cake": shows}, alike=("cake-b", "cake-c"), seconds=seconds)
-        for shows, seconds in (([0, 1, 2, 3], 60), ([0, 1, 1, 3], 1))
-    )
+    alike = {"alike": ("cake-b", "cake-c")}
+    minutes = Shelf({**OTHERS, "cake": [0, 1, 2, 3]}, **alike)
+    burst = Shelf({**OTHERS, "cake": [0, 1, 1, 3]}, seconds=1, **alike)
     assert letters(board_of(minutes, 4, CAKE)) == "abcd"
     assert "-" in letters(board_of(minutes, 4, ANY))
     board = board_of(burst, 4, CAKE)
@@ -185,9 +184,8 @@ def test_steps_to_which_none_of_the_named_belongs_are_filled_from_the_library(tm
     library.add(tmp_path, encoders="colour", progress=Progress())
     named = sorted(path for path in (tmp_path / "0").rglob("*") if path.suffix in (".png", ".jpg"))[:2]
     text = ["A fox.", "A boat.", "Snow.", "A kite."]
-    few, filled = (
-        library.illustrate(text, pictures=named, fill=fill, show="always") for fill in (False, True)
-    )
+    asked = {"pictures": named, "show": "always"}
+    few, filled = (library.illustrate(text, fill=fill, **asked) for fill in (False, True))
     assert [step.picture is not None for step in few.steps].count(True) == 2
     assert few.row.photographs == filled.row.photographs
     for one, other in zip(few.steps, filled.steps, strict=True):

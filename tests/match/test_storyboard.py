@@ -123,23 +123,16 @@ def test_wrong_requests_are_named():
     ):
         with pytest.raises(DataError, match=message):
             board_of(**options)
-    for name, wrong in {
-        "show": "never",
-        "candidates": 0,
-        "colour": 1,
-        "count": 0,
-        "min_probability": 1,
-    }.items():
+    for wrong in ({"show": "never"}, {"candidates": 0}, {"colour": 1}, {"count": 0}, {"min_probability": 1}):
         with pytest.raises(ValidationError):
-            BoardOptions(**{name: wrong})
+            BoardOptions(**wrong)
 
 
 @pytest.mark.parametrize("titles", [("Sea",), ("Sea", "Land"), ("Method", "Method")])
 def test_headings_are_searched_with_their_words_unless_all_share_one(titles):
     story = Story(id="t", steps=tuple(Step(title=title, text="a boat") for title in titles))
-    assert step_texts(story) == [
-        "a boat" if titles[0] == "Method" else f"{title}. a boat" for title in titles
-    ]
+    heading = "" if titles[0] == "Method" else "{}. "
+    assert step_texts(story) == [f"{heading}a boat".format(title) for title in titles]
 
 
 def test_a_picture_that_no_channel_knows_is_shown_only_where_pins_ask_for_its_like():
@@ -296,7 +289,6 @@ sleep: A dog sleeps on a blanket in the evening sun
 stick: Two dogs pull at the same stick in shallow water
 drive: A dog looks out of the window of a car
 crowd: A crowd cheers at a football match in a stadium
-climber: A climber hangs from a steep red rock face
 cake: Children blow out the candles of a birthday cake
 train: A train crosses a bridge over a river
 kite: A boy flies a kite on a green hill"""
@@ -309,9 +301,9 @@ DAY = {
     "The football team in red scored twice, and the crowd went wild.": "crowd",
 }
 FOUR = dict(list(DAY.items())[:4])
+EMOJI = "🎉🎉 !!"
 TAX = "The revised directive obliges member states to transpose the tax threshold into national law."
 ALONE = {"A train goes over a bridge.": "train", "Kids blow out birthday candles.": "cake"}
-ALONE["Somebody climbs a steep rock."] = "climber"
 REX = {"Rex the dog woke up.": ..., "Then Rex ran along the shore.": "black ball waves puppy"}
 REX |= {"He slept under a blanket.": "sleep"}  # nothing but the cast says that these steps are about a dog
 
@@ -324,9 +316,8 @@ def ask():
     sentences, ids = text_encoder(), [one.id for one in records]
     gallery = Gallery(ids, ids, {"captions": space(sentences.encode_text(list(captions.values())))})
     index, channel = Index(gallery), Channel("captions", sentences, "captions", COSINE)
-    return lambda texts, **options: chosen_board(
-        story_of(texts), index, [channel], Records(records), BoardOptions(**options)
-    )
+    held = index, [channel], Records(records)
+    return lambda texts, **options: chosen_board(story_of(texts), *held, BoardOptions(**options))
 
 
 @pytest.mark.parametrize(
@@ -339,13 +330,13 @@ def ask():
         (ALONE, {}),
         *(({words: due}, {}) for words, due in ALONE.items()),
         (REX, {}),
-        (FOUR | {"🎉🎉 !!": None}, {"show": "always"}),
+        (FOUR | {EMOJI: None}, {"show": "always"}),
     ],
 )
 def test_each_step_shows_its_photograph(ask, text, options):
     board = ask(tuple(text), **options)
     for name, due in zip(shown(board), text.values(), strict=True):
         assert due is ... or (name in due.split() if due else name is None)
-    assert set(board.blanks()) == {
-        "nothing fits" if words == TAX else "no words" for words in text if not text[words]
-    }
+    assert board.blanks() == (
+        {"nothing fits": 1} if TAX in text else {"no words": 1} if EMOJI in text else {}
+    )
