@@ -19,7 +19,7 @@ import numpy as np
 from embeddings import encoders, parser
 from ordinary.boards import Desk, JobIllustrator
 from ordinary.pictures import Part, supply
-from ordinary.rows import DRAWS, FIXED, LAYOUTS, SETS, RowJob, Rows
+from ordinary.rows import DRAWS, FIXED, LAYOUTS, SETS, SOURCES, RowJob, Rows
 
 from limner.match import illustrate
 from limner.match.calibration import Weights, load
@@ -54,9 +54,11 @@ class Bench:
         encoded = encoders(options, ["base"])
         self.stock = supply(encoded[0], tuple(encoded[1]), options.cache)
         self.desk = Desk(encoded, options.cache)
+        self.order: list[str] = []
         self._rows: dict[tuple[str, Part, bool], Rows] = {}
 
     def rows(self, name: str, part: Part, *, large: bool) -> Rows:
+        """The texts of a set and part."""
         key = name, part, large
         if key not in self._rows:
             self._rows[key] = Rows(self.stock, name, part, large=large)
@@ -65,7 +67,7 @@ class Bench:
         return self._rows[key]
 
     def fill(self, task: tuple[str, str, str, int]) -> Found:
-        """All texts of a cell: name of the set, layout, words, and size of the library, 0 for a named folder."""
+        """All texts of a cell: set, layout, words, and size of the library, or 0 for a named folder."""
         name, layout, words, size = task
         found: Found = defaultdict(list)
         for part in self.options.part:
@@ -87,9 +89,11 @@ class Bench:
     def _board(
         self, job: RowJob, illustrator: JobIllustrator, **options: object
     ) -> tuple[list[str | None], np.ndarray]:
+        """The picture of each step, and the chance that is stated."""
         given = {"runners_up": 0, "named": (job.named,) if job.named else (), "show": "always", **options}
         board = illustrator.board(job.story, BoardOptions(**given))  # type: ignore[arg-type]
         chosen = [None if step.picture is None else step.picture.id for step in board.steps]
+        self.order = [] if board.row is None else [one.picture for one in board.row.photographs]
         return chosen, np.array([step.probability or 0.0 for step in board.steps])
 
     def _named(self, job: RowJob, found: Found) -> None:
@@ -104,8 +108,8 @@ class Bench:
         chosen, _ = self._board(job, illustrator)
         model = right(chosen)
         add("model", model)
-        places = by_place(steps, len(job.photographs))
-        add("place", right([None if at < 0 else job.photographs[at] for at in places]))
+        order = self.order  # as limner reads it from times and names
+        add("place", right([None if at < 0 else order[at] for at in by_place(steps, len(order))]))
         silent = load()
         silent = silent.model_copy(
             update={"evidence": Weights(weights=dict.fromkeys(silent.evidence.weights, 0.0))}
@@ -199,7 +203,7 @@ def main() -> None:
     made = parser(__doc__)
     made.add_argument("--part", nargs="+", default=["report"])
     made.add_argument("--draws", type=int, default=DRAWS)
-    made.add_argument("--layouts", nargs="*", default=list(LAYOUTS), help="of the named folder")
+    made.add_argument("--layouts", nargs="*", default=[*LAYOUTS, *SOURCES], help="of the named folder")
     made.add_argument("--among", nargs="*", default=list(AMONG))
     made.add_argument("--sizes", nargs="*", type=int, default=[300])
     made.add_argument("--workers", type=int, default=2)
@@ -211,9 +215,13 @@ def main() -> None:
     ]
     tasks += [("storybook", layout, "shown", size) for size in options.sizes for layout in options.among]
     spawn = multiprocessing.get_context("spawn")
-    lines = []
+    lines: list[str] = []
+    pooled: dict[str, list[tuple[str, np.ndarray]]] = defaultdict(list)
     with ProcessPoolExecutor(options.workers, spawn, start, (options,)) as pool:
         for (name, layout, words, size), found in zip(tasks, pool.map(fill, tasks), strict=True):
+            where = f"{TITLE[name]}, {words}, {size or 'named'}"
+            if layout not in ("no order", "roughly", "two exchanged") or size:
+                pooled[where] += found["stated"]
             kind = f"{TITLE[name]}{', words' if words == 'shown' else ''}"
             cells = [layout, kind, str(size or "named"), percent(found["model"])]
             if size:
@@ -239,6 +247,8 @@ def main() -> None:
             cells += [percent(found["own of shown"]), error(found["stated"])]
             lines.append("| " + " | ".join(cells) + " |")
             print(lines[-1], flush=True)
+    for kind, stated in pooled.items():
+        print(f"| all layouts | {kind} | {error(stated)} |", flush=True)
     if options.out:
         options.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"{len(lines)} cells", file=sys.stderr)

@@ -129,6 +129,10 @@ class JobCatalogue:
         """Number of each picture's folder."""
         return np.array([self._folder[one] for one in ids], dtype=np.int64)
 
+    def folder_name(self, number: int) -> str:
+        """Name of a folder."""
+        return Path(next(name for name, one in self._number.items() if one == number)).name
+
     def in_folder(self, number: int) -> list[str]:
         """Ids of the pictures of a folder, in order of time and path."""
         inside = self._inside[number]

@@ -6,7 +6,7 @@ unless nothing is left to chance.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 from PIL import Image, ImageEnhance
 
+from limner.language import words
 from limner.pictures.decode import decode, read_file
 from limner.records import Picture, Step, Story
 from ordinary.jobs import Job
@@ -253,7 +254,15 @@ LAYOUTS: dict[str, Layout] = {
     "of another text": nothing,
     "of anything else": unlike,
 }
-FIXED = ("as many", "finished thing first")
+SOURCES = (
+    "edited in a subfolder",
+    "two phones",
+    "a third by messenger",
+    "a stretch of a month",
+    "over ten days",
+)
+"""Layouts of one photograph a step that come from several devices, or lie in a large folder."""
+FIXED = ("as many", "finished thing first", *SOURCES[:3])
 """Layouts in which nothing is left to chance."""
 
 
@@ -294,8 +303,14 @@ class RowJob(Job):
     photographs: tuple[str, ...] = ()
 
 
-def job(
-    found: Laid, pool: Pool, encoders: Encoders, words: Words, folders: Sequence[Sequence[str]], **more: Any
+def job(  # noqa: PLR0917
+    found: Laid,
+    pool: Pool,
+    encoders: Encoders,
+    words: Words,
+    folders: Sequence[Sequence[str]],
+    stated: Mapping[str, dict[str, Any]] | None = None,
+    **more: Any,
 ) -> RowJob:
     """A job with a library of folders.
 
@@ -305,6 +320,7 @@ def job(
         encoders: encoders of the pool.
         words: whether pictures keep their words.
         folders: ids by folder, each in the order of taking; the first is the text's own.
+        stated: what the records of some pictures state instead, by id.
         more: further attributes.
     """
     place = {
@@ -312,7 +328,11 @@ def job(
         for number, folder in enumerate(folders)
         for at, picture in enumerate(folder)
     }
-    flat = more.pop("flat", False)
+    flat, called = more.pop("flat", False), more.pop("called", "")
+    if called:
+        place = {
+            one: (path.replace(OWN, f"/library/{called}"), *rest) for one, (path, *rest) in place.items()
+        }
 
     def records(ids: Sequence[str]) -> list[Picture]:
         made = []
@@ -320,10 +340,10 @@ def job(
             path, number, at = place[record.id]
             taken = START + timedelta(days=FOLDER_DAYS * number, seconds=SHOT_S * at)
             if not flat:
-                record = record.model_copy(
-                    update={"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
-                )
-            made.append(record)
+                shot_at = {"paths": (path,), "taken": taken, "taken_from": "camera", "camera": "Phone"}
+                made.append(record.model_copy(update=shot_at | (stated or {}).get(record.id, {})))
+            else:
+                made.append(record)
         return made
 
     gallery = pool.gallery(list(place), words, encoders[0])
@@ -368,10 +388,57 @@ class Rows:
         return [*pages, *others[: len(pages)]]
 
     def named(self, text: Told, layout: str, draw: int, words: Words = "hidden") -> RowJob:
-        """A text and its own folder, which is named."""
+        """A text and its own folder, which is named.
+
+        Args:
+            text: the text.
+            layout: one of `LAYOUTS` or `SOURCES`.
+            draw: number of the draw.
+            words: whether pictures keep their words.
+        """
+        if layout in SOURCES:
+            return self._from(text, layout, draw, words)
         found = laid(text, layout, self._strangers(text), draw)
         folders = [found.photographs]
         return job(found, self.pool, self.stock.encoders, words, folders, layout=layout, named=OWN)
+
+    def _from(self, text: Told, layout: str, draw: int, words: Words) -> RowJob:
+        """One photograph a step, from several devices, or in a large folder."""
+        found = laid(text, "as many", (), draw)
+        photographs, own = list(found.photographs), list(found.own)
+        rng = random("from", layout, text.story.id, draw)
+        stated: dict[str, dict[str, Any]] = {}
+        for at, picture in enumerate(found.photographs):
+            if layout == "a third by messenger" and at % 3 == 1:
+                name = f"{OWN}/IMG-20240512-WA{at:04d}.jpg"
+                day = START.replace(hour=0)
+                stated[picture] = {"paths": (name,), "taken": day, "taken_from": "stated", "camera": ""}
+            elif layout == "two phones" and at % 2:
+                stated[picture] = {"paths": (f"{OWN}/PXL_{at:03d}.jpg",), "camera": "Another phone"}
+            elif layout == "edited in a subfolder" and at % 2:
+                edited = shot(picture, 1)
+                taken = START + timedelta(seconds=SHOT_S * at)
+                for one, inside in ((picture, ""), (edited, "edited/")):
+                    stated[one] = {"paths": (f"{OWN}/{inside}IMG_{1000 + at}.jpg",), "taken": taken}
+                own[at] |= {edited}
+                photographs.append(edited)
+        if layout in ("a stretch of a month", "over ten days"):
+            others = [picture for picture in self._others if picture not in text.pictures]
+            rest = [others[at] for at in rng.permutation(len(others))[: 300 - len(photographs)].tolist()]
+            if layout == "a stretch of a month":
+                start = int(rng.integers(0, len(rest)))
+                photographs = [*rest[:start], *photographs, *rest[start:]]
+            else:
+                for number, picture in enumerate(photographs):
+                    rest.insert(int((number + rng.random()) * 300 / len(photographs)), picture)
+                photographs = rest
+            for at, picture in enumerate(photographs):
+                day, second = divmod(at, 30)
+                stated[picture] = {"taken": START + timedelta(days=day, seconds=600 * second)}
+        made = replace(found, photographs=tuple(photographs), own=tuple(own))
+        return job(
+            made, self.pool, self.stock.encoders, words, [photographs], stated, layout=layout, named=OWN
+        )
 
     def among(self, text: Told, layout: str, size: int, draw: int, words: Words = "hidden") -> RowJob:
         """A text whose folder is one of many of its size.
@@ -380,7 +447,8 @@ class Rows:
             text: the text.
             layout: one of `LAYOUTS`; or ``roll``, with the photographs of all folders as those of one camera;
                 ``shots of a roll``, the same with one to three shots a step; ``flat``, without folders and
-                times; ``scattered``, over the folders; or ``not there``.
+                times; ``scattered``, over the folders; ``called``, in a folder whose name has a word of the
+                text's title; or ``not there``.
             size: number of pictures.
             draw: number of the draw.
             words: whether pictures keep their words.
@@ -407,5 +475,19 @@ class Rows:
             order = rng.permutation(len(folders)).tolist()
             folders = [[picture for number in order for picture in folders[number]]]
         return job(
-            found, self.pool, self.stock.encoders, words, folders, layout=layout, flat=layout == "flat"
+            found,
+            self.pool,
+            self.stock.encoders,
+            words,
+            folders,
+            layout=layout,
+            flat=layout == "flat",
+            called=called(text) if layout == "called" else "",
         )
+
+
+def called(text: Told) -> str:
+    """One word of a text's title, or of the name of its file, and a word of no text."""
+    title = text.story.title or Path(text.story.id.rpartition(":")[2]).parent.name
+    told = sorted(words(title.replace("-", " ").replace("_", " ")), key=len)
+    return f"{told[-1] if told else 'photographs'} weekend"

@@ -541,15 +541,7 @@ class Library:
         if sources:
             self.add(*sources, model=model, metric=metric)
         reading = read(text, by=by, format=format, in_library=in_library(self.store))
-        values: dict[str, Any] = {}
-        where = "options"
-        if isinstance(options, Mapping):
-            values = dict(options)
-        elif options is not None:
-            where = str(options)
-            from limner.config import read_toml
-
-            values = read_toml(as_path(options, "options"))
+        values, where = _values(options)
         now: dict[str, Any] = {"show": show, "min_probability": min_probability}
         now |= {"count": count, "allow_repeats": allow_repeats, "order": order, "fill": fill}
         now["named"] = named_paths(sources)
@@ -769,6 +761,15 @@ def as_path(value: object, where: str) -> Path:
         return Path(value).expanduser()
     except RuntimeError:  # no such user: the path cannot exist
         return Path(value)
+
+
+def _values(options: AnyPath | Mapping[str, object] | None) -> tuple[dict[str, Any], str]:
+    """Settings, and where they are stated, for messages."""
+    if options is None or isinstance(options, Mapping):
+        return dict(options or {}), "options"
+    from limner.config import read_toml
+
+    return read_toml(as_path(options, "options")), str(options)
 
 
 def named_paths(sources: Sequence[Path]) -> tuple[str, ...] | None:

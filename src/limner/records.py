@@ -533,6 +533,8 @@ class TextRow(Record):
             places.setdefault(one.place, []).append(one)
         left = [shots[0].picture for shots in places.values() if all(one.step is None for one in shots)]
         along = len(places) - len(left)
+        if not along:
+            return f"{counted(len(places), 'photograph')} of {self.name}: none belongs to a step"
         how = {"numbers": "of their numbers", "taken": "taken"}.get(self.order, "of their names")
         line = (
             f"{counted(along, 'photograph')} of {self.name} {'lies' if along == 1 else 'lie'} along {steps}"

@@ -81,7 +81,7 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     data = client.get(f"/api/pictures/{known}/file").content
     assert bring(client, batch, "again.jpg", data) == {"picture": known, "name": "", "state": "known"}
     place = tmp_path / "lib" / "pictures" / batch
-    there = sorted(file.relative_to(place).as_posix() for file in place.rglob("*.*"))
+    there = sorted(file.relative_to(place).as_posix() for file in place.rglob("[!.]*.*"))
     assert there == ["Holiday/Day 1/kite (2).png", "Holiday/Day 1/kite.png"]
     status = ended(client, studio, client.post(f"/api/library/batches/{batch}/finish"))
     assert status["message"].startswith("2 new")
@@ -89,14 +89,15 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     assert after["pictures"] == before["pictures"] + 2
     found = client.get("/api/library/pictures", params={"folder": str(place)}).json()
     assert {one["name"] for one in found["items"]} == {"kite.png", "kite (2).png"}
-    assert bring(client, begun(client), "third.png", photograph(2))["state"] == "known"
     (told,) = client.get("/api/library/batches").json()
     assert (told["batch"], told["files"]) == (batch, 2)
+    assert bring(client, begun(client), "third.png", photograph(2))["state"] == "known"
 
     status = ended(client, studio, client.delete(f"/api/library/batches/{batch}"))
     assert status["message"].startswith("2 files were removed")
     assert client.get("/api/library").json()["pictures"] == before["pictures"]
-    assert client.get("/api/library/batches").json() == []
+    (only_known,) = client.get("/api/library/batches").json()
+    assert only_known["files"] == 0
     (moved,) = (tmp_path / "lib" / "trash").iterdir()
     assert (moved / "Holiday/Day 1/kite.png").read_bytes() == photograph(1)
     # What was taken back can be brought again.
@@ -104,6 +105,30 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     assert bring(client, again, "kite.png", photograph(1))["state"] == "kept"
     ended(client, studio, client.post(f"/api/library/batches/{again}/finish"))
     assert client.get("/api/library").json()["pictures"] == before["pictures"] + 1
+
+
+def test_all_pictures_of_a_batch_can_be_named_as_those_of_a_text(client, studio, tmp_path):
+    known = client.get("/api/library/pictures").json()["items"][0]["id"]
+    data, batch = client.get(f"/api/pictures/{known}/file").content, begun(client)
+    for _ in range(2):
+        assert bring(client, batch, "known.png", data)["state"] == "known"
+    ended(client, studio, client.post(f"/api/library/batches/{batch}/finish"))
+    again = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "thumbnails")
+    with TestClient(create_app(again)) as restarted:
+        assert bring(restarted, batch, "known.png", data)["state"] == "known"
+        added = bring(restarted, batch, "new.png", photograph(1))["picture"]
+        ended(restarted, again, restarted.post(f"/api/library/batches/{batch}/finish"))
+        (told,) = restarted.get("/api/library/batches").json()
+        assert (told["files"], len(told["named"])) == (1, 2)
+        made = restarted.post(
+            "/api/documents",
+            params={"name": "a.md", "named": told["named"], "order": "any", "fill": True},
+            content=b"One.\n\nTwo.",
+            headers={"content-type": "application/octet-stream"},
+        ).json()
+        assert {one["picture"] for one in made["row"]["photographs"]} == {known, added}
+        assert made["options"]["named"] == told["named"]
+        assert (made["row"]["order"], made["options"]["fill"]) == ("any", True)
 
 
 def test_a_batch_goes_on_after_a_restart_unless_it_was_taken_back(client, studio, tmp_path):

@@ -189,10 +189,9 @@ def illustrate(
         _check(plan, check(target))
     if json and out == STANDARD:
         raise ConfigError("--json and --out - both write to standard output; leave one of the two out")
-    pins, count = _pins(pin), _count(pictures)
+    pins, count, options = _pins(pin), _count(pictures), _options(settings, sources, shared=len(texts) > 1)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
-    from limner.config import read_toml
-    from limner.library import Library, in_library, named_paths
+    from limner.library import Library, in_library
     from limner.store.library import spaces_of
 
     readings: dict[Path, Reading] = {}
@@ -209,10 +208,6 @@ def illustrate(
         opened = Library.open(library, weights=weights, device=device, note=say)
     opened.mark_as_last_used()
     boards: list[Board] = []
-    options: Path | dict[str, Any] | None = settings
-    if sources:
-        options = {} if settings is None else read_toml(settings)
-        options |= {"named": named_paths(sources), "shared": len(texts) > 1}
 
     def one(text: Path, target: Path) -> None:
         reading = _read(text, by, text_format, in_library(opened.store), readings.get(text))
@@ -262,6 +257,17 @@ def illustrate(
         raise DataError(
             f"{len(texts) - len(boards)} of {len(texts)} texts could not be illustrated, see above"
         )
+
+
+def _options(settings: Path | None, sources: Sequence[Path], *, shared: bool) -> Path | dict[str, Any] | None:
+    """Options of a file, with the pictures that are named beside the text."""
+    if not sources:
+        return settings
+    from limner.config import read_toml
+    from limner.library import named_paths
+
+    options = {} if settings is None else read_toml(settings)
+    return {**options, "named": named_paths(sources), "shared": shared}
 
 
 def _check_texts(texts: Sequence[Path], sources: Sequence[Path]) -> None:

@@ -89,6 +89,7 @@ class Considered:
         runners_up: maximum number of runners-up.
         written: function from ids to the text in those pictures that show any.
         placed: what the order of photographs says; None if it says nothing.
+        named_row: name of the photographs that are named beside the text; "" for the whole library.
     """
 
     texts: Sequence[str]
@@ -111,6 +112,7 @@ class Considered:
     runners_up: int
     written: Written
     placed: Placed | None = None
+    named_row: str = ""
 
     @cached_property
     def _groups(self) -> list[int]:
@@ -125,7 +127,9 @@ class Considered:
         groups, items = self.pool.groups, self.pool.items
         own = self._groups[step]
         taken = {own} if self.allow_repeats else set(self._groups)
-        total = np.where(np.isfinite(self.score[step]), self.score[step], 0.0) + self.agreement[step]
+        scored = np.isfinite(self.score[step])
+        total = np.where(scored, self.score[step], 0.0) + self.agreement[step]
+        total[~scored & (self.agreement[step] == 0)] = -np.inf
         found: list[int] = []
         for column in np.argsort(-total, kind="stable"):
             if len(found) == self.runners_up or total[column] == -np.inf:
@@ -339,6 +343,15 @@ def _why_blank(board: Considered, s: int, probability: float | None) -> tuple[Bl
         return "no words", "This step has no words to choose a picture by, only symbols."
     if board.ruled_out[s]:
         return "ruled out", "You ruled out the pictures that fit this step."
+    if board.named_row:
+        if probability is not None and probability >= board.limit:
+            return "all used", f"The photographs of {board.named_row} belong to other steps."
+        return "nothing fits", f"Probably no photograph of {board.named_row} belongs to this step."
+    return _why_unfit(board, s, probability)
+
+
+def _why_unfit(board: Considered, s: int, probability: float | None) -> tuple[Blank, str]:
+    """The same for a step with words, if all pictures of a library count."""
     if not board.pool.available:
         return "nothing fits", "The library contains no picture that may be shown."
     if not np.isfinite(board.score[s]).any():
@@ -381,6 +394,13 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
     counts = [f"{blank:,} left blank"] if blank else []
     if poor:
         counts.append(f"{poor:,} with a weak match (a probability below {percent(WEAK)} %)")
+    if board.row is not None:
+        return (
+            f"Few of these pictures belong to the text: of {counted(len(free), 'step')},"
+            f" {' and '.join(counts)}. What would help: --order any, if they are not in the order of the"
+            " steps; --fill, which searches the rest of the library; or pinning one to its step, after which"
+            " the others follow."
+        )
     helps = []
     if 2 * catalogue.captioned < len(catalogue):
         helps.append("words for the pictures (captions in the files, or 'limner describe')")

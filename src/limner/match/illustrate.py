@@ -34,6 +34,7 @@ from limner.match.explain import Considered, Written, explain, no_words
 from limner.match.probabilities import agreement, doubt, evidence, log_sum_exp, probabilities
 from limner.match.rows import (
     Folders,
+    LibraryRow,
     NamedRow,
     Placed,
     likely_rows,
@@ -56,7 +57,7 @@ from limner.records import (
     limner_version,
 )
 from limner.store.catalogue import BoolArray
-from limner.store.search import COSINE, Channel, Index, SimilarityQuery
+from limner.store.search import COSINE, Channel, EncodedChannel, Index, SimilarityQuery
 from limner.store.vectors import Gallery
 from limner.text.blocks import text_of
 
@@ -312,50 +313,25 @@ def score_board(
         else [EncodedSteps.by(channel, words) for channel in channels]
     )
     asked = [one for one in asked if one.reads.any()] or asked
-    index = _among(every, asked, options, {**given, **held, **options.pins}, compared, row)
+    wanted = {**given, **held, **options.pins}
+    index = _among(every, asked, options, wanted, compared, row)
     progress.advance(0)
+    fits = _Evidence(asked, channels, words, calibration, options.candidates)
+    before, rows = (
+        known.pool if known is not None and again and known.index is index else None,
+        list[LibraryRow](),
+    )
+    if folders is not None and not ordered and len(story.steps) > 1:
+        index, before, rows = fits.with_rows(every, index, row, options, folders, story, before, wanted)
     fixed, banned = _fixed(story, index.gallery, options, {**given, **held})
     shown = {step: row for step, row in fixed.items() if row is not None}
     staying = {step for step, one in held.items() if one is None or given.get(step) != one}
     guides = sorted({row for step, row in shown.items() if step not in staying})
-    barred = np.zeros(len(index.gallery), dtype=bool)
-    own_rows: list[int] = []
-    if row is not None:
-        own_rows = [one for one in index.gallery.rows(row.pictures).tolist() if one >= 0]
-        barred[:] = True
-        barred[own_rows] = False
-    barred[banned] = True
-    spaces = {**SPACES, "looks": compared}
-    spaces = {
-        name: space for name, space in spaces.items() if space in index.gallery.spaces and index.held(space)
-    }
+    barred = _barred(index, row, options.bans)
+    spaces = _spaces(index, compared)
     nearby = set(most_similar_rows(index, guides, spaces.get("looks"), options.candidates, barred))
-    extra = {*shown.values(), *nearby}
-    extra_rows = sorted(extra.union(banned.tolist()))
-
-    def candidates(more: Sequence[int], before: Pool | None) -> tuple[Pool, Float64Array]:
-        pool = pool_of(
-            index,
-            asked,
-            calibration,
-            count=options.candidates,
-            extra=sorted({*extra_rows, *own_rows, *more}),
-            barred=barred,
-            known=before,
-        )
-        own = np.where(words.worded[:, None], evidence(pool, calibration), -np.inf)
-        for channel in channels:
-            if channel.name == RELATION:
-                own = own + channel.evidence.slope * pool.channels[RELATION].cosine
-        return pool, own
-
-    pool, own = candidates((), known.pool if known is not None and again and known.index is index else None)
-    rows = []
-    if folders is not None and not ordered and len(own) > 1:
-        rows = likely_rows(pool, own, folders, None if row is None else frozenset(row.pictures))
-        members = index.gallery.rows([one for row in rows for place in row.places for one in place])
-        if rows:
-            pool, own = candidates(members[members >= 0].tolist(), pool)
+    extra, members = {*shown.values(), *nearby}, _rows_of(index, rows if row is None else [row, *rows])
+    pool, own = fits.pool(index, [*extra, *banned.tolist(), *members], barred, before)
     if row is not None and ordered:
         pool = replace(pool, groups=_groups_of(pool, row))
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
@@ -366,13 +342,7 @@ def score_board(
     progress.advance(0)
     # probabilities without the fixed pictures, which must not make other pictures less likely
     found = np.where(pool.found, own, -np.inf)
-    if known is not None and again:
-        freely, alone = np.full(found.shape, -np.inf), np.zeros(found.shape)
-        freely[pool.found] = known.freely[known.pool.found]
-        alone[pool.found] = known.alone[known.pool.found]
-    else:
-        freely = agreement(pool, found, calibration, likes)
-        alone = probabilities(pool, found, freely, calibration)
+    freely, alone = _alone(pool, found, calibration, likes, known if again else None)
     progress.advance(0)
     # A picture without vectors counts where it is shown, and next to fixed pictures to which it may be
     # similar.
@@ -380,13 +350,13 @@ def score_board(
     counts[list(columns), list(columns.values())] = True
     own = np.where(counts & ~np.isfinite(own), 0.0, own)
     sure = {step: column for step, column in columns.items() if step not in staying}
-    odds = agreement(pool, own, calibration, likes, sure) if extra_rows else freely
+    odds = agreement(pool, own, calibration, likes, sure) if extra or len(banned) else freely
     progress.advance(0)
     placed = None
     if row is not None and ordered:
-        usable = np.isin(pool.rows, own_rows)[pool.items] & pool.there & ~banned_cells
-        unread = np.where(np.isfinite(own), own, 0.0)
-        placed = place_named(pool, np.where(usable, unread, -np.inf), row, fixed, calibration)
+        usable = np.isin(pool.rows, members)[pool.items] & pool.there & ~banned_cells
+        likely = np.where(usable, np.where(np.isfinite(own), own, 0.0), -np.inf)
+        placed = place_named(pool, likely, row, fixed, calibration)
     elif rows and folders is not None:
         placed = place_in_library(pool, own, alone, rows, folders, fixed)
     return BoardScores(
@@ -418,6 +388,98 @@ def score_board(
         row=row,
         placed=placed,
     )
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """How candidates are retrieved and compared with a text."""
+
+    asked: Sequence[EncodedSteps]
+    channels: Sequence[Channel]
+    words: QueryTexts
+    calibration: Calibration
+    count: int
+
+    @property
+    def requests(self) -> list[tuple[list[EncodedChannel], int]]:
+        """Searches for the candidates."""
+        return [([one.search()], self.count) for one in self.asked if one.reads.any()]
+
+    def with_rows(  # noqa: PLR0917
+        self,
+        every: Index | ApproximateIndex,
+        index: Index,
+        row: NamedRow | None,
+        options: BoardOptions,
+        folders: Folders,
+        story: Story,
+        known: Pool | None,
+        wanted: Mapping[int, str | None],
+    ) -> tuple[Index, Pool | None, list[LibraryRow]]:
+        """The rows that the candidates speak for; an index with their photographs, and candidates of it."""
+        pool, own = self.pool(index, (), _barred(index, row, options.bans), known)
+        rows = likely_rows(pool, own, folders, story, None if row is None else frozenset(row.pictures))
+        more = [picture for one in rows for place in one.places for picture in place]
+        wider = every.among(self.requests, [*_named(wanted, options), *more]) if rows else index
+        return wider, pool if wider is index else None, rows
+
+    def pool(
+        self, index: Index, extra: Sequence[int], barred: BoolArray, known: Pool | None
+    ) -> tuple[Pool, Float64Array]:
+        """Candidates, and their evidence (S, K); −inf where there is none."""
+        pool = pool_of(
+            index,
+            self.asked,
+            self.calibration,
+            count=self.count,
+            extra=sorted(set(extra)),
+            barred=barred,
+            known=known,
+        )
+        own = np.where(self.words.worded[:, None], evidence(pool, self.calibration), -np.inf)
+        for channel in self.channels:
+            if channel.name == RELATION:
+                own = own + channel.evidence.slope * pool.channels[RELATION].cosine
+        return pool, own
+
+
+def _spaces(index: Index, looks: str) -> dict[str, str]:
+    """Spaces that have vectors, by kind of comparison."""
+    held = {name for name in index.gallery.spaces if index.held(name)}
+    return {name: space for name, space in {**SPACES, "looks": looks}.items() if space in held}
+
+
+def _barred(index: Index, row: NamedRow | None, bans: Sequence[str]) -> BoolArray:
+    """(M,) pictures that must not be shown: those that are banned or not named."""
+    barred = np.full(len(index.gallery), row is not None)
+    if row is not None:
+        barred[_rows_of(index, [row])] = False
+    rows = index.gallery.rows(bans)
+    barred[rows[rows >= 0]] = True
+    return barred
+
+
+def _rows_of(index: Index, rows: Sequence[LibraryRow | NamedRow]) -> list[int]:
+    """Gallery rows of the photographs of some rows, as far as they are there."""
+    ids = [picture for row in rows for place in row.places for picture in place]
+    return [row for row in index.gallery.rows(ids).tolist() if row >= 0] if ids else []
+
+
+def _alone(
+    pool: Pool,
+    found: Float64Array,
+    calibration: Calibration,
+    likes: Mapping[str, ExpectedSimilarity],
+    known: BoardScores | None,
+) -> tuple[Float64Array, Float64Array]:
+    """Log-odds and probabilities (S, K) as if nothing were fixed; known ones are those of the same text."""
+    if known is None:
+        freely = agreement(pool, found, calibration, likes)
+        return freely, probabilities(pool, found, freely, calibration)
+    freely, alone = np.full(found.shape, -np.inf), np.zeros(found.shape)
+    freely[pool.found] = known.freely[known.pool.found]
+    alone[pool.found] = known.alone[known.pool.found]
+    return freely, alone
 
 
 def _groups_of(pool: Pool, row: NamedRow) -> IntArray:
@@ -501,6 +563,7 @@ def choose_pictures(
         runners_up=options.runners_up,
         written=written,
         placed=scored.placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     steps = explain(considered, pictures, as_it_is or {})
     return Board(
@@ -623,6 +686,7 @@ def _of_step(
         runners_up=options.runners_up,
         written=written,
         placed=placed,
+        named_row="" if scored.row is None else scored.row.name,
     )
     return explain(considered, pictures)[0].model_copy(update={"position": step})
 
@@ -720,7 +784,7 @@ def _limit(options: BoardOptions, calibration: Calibration) -> float:
     return calibration.thresholds.get(options.show, 0.0)
 
 
-def _among(
+def _among(  # noqa: PLR0917
     every: Index | ApproximateIndex,
     asked: Sequence[EncodedSteps],
     options: BoardOptions,
@@ -734,9 +798,14 @@ def _among(
     fixed = sorted({one for one in wanted.values() if one is not None})
     like = SimilarityQuery(fixed, compared, COSINE, options.candidates) if fixed else None
     if row is not None:
-        return every.among((), [*fixed, *options.bans, *row.pictures])
+        return every.among((), [*_named(wanted, options), *row.pictures])
     requests = [([one.search()], options.candidates) for one in asked if one.reads.any()]
-    return every.among(requests, [*fixed, *options.bans], like)
+    return every.among(requests, _named(wanted, options), like)
+
+
+def _named(wanted: Mapping[int, str | None], options: BoardOptions) -> list[str]:
+    """Ids of the pictures that are fixed or banned."""
+    return [*sorted({one for one in wanted.values() if one is not None}), *options.bans]
 
 
 def most_similar_rows(

@@ -14,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from itertools import zip_longest
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -258,11 +259,17 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
+        inside = [picture for place in chosen.named for picture in self.catalogue.under(place)]
+
+        def found(name: str) -> str:
+            """Id of a picture; if several have the name, that of the named pictures."""
+            own = {one.id for one in inside if any(Path(path).name == name for path in one.paths)}
+            return own.pop() if len(own) == 1 else self.library.find(name).id
+
         fixed = {
-            step - 1: None if name in (None, NONE) else self.library.find(name).id
-            for step, name in named.items()
+            step - 1: None if name is None or name == NONE else found(name) for step, name in named.items()
         }
-        banned = {self.library.find(name).id: name for name in (*chosen.bans, *bans)}
+        banned = {found(name): name for name in (*chosen.bans, *bans)}
         for step, picture in fixed.items():
             if picture in banned:
                 raise DataError(
@@ -334,7 +341,7 @@ class Illustrator:
                 rewritten=rewritten,
                 progress=progress,
             )
-            return filled.model_copy(update={"row": board.row, "settings": filled.settings | {"fill": True}})
+            return filled.model_copy(update={"row": board.row, "settings": board.settings | {"fill": True}})
         from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 

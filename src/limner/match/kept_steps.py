@@ -102,6 +102,8 @@ def kept_steps(
             continue
         if picture is not None and picture.id in options.bans:
             continue
+        if picture is None and options.named and not _is_pin(old):
+            continue  # a photograph that was added since may belong to it
         if n in own and not _is_pin(old) and (picture is None or picture.id != own[n]):
             continue
         if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):

@@ -32,7 +32,7 @@ SHY_SHOT = 0.3
 """Exponent of the likelihood of second and further photographs of a step, which repeat its error."""
 STRANGERS = 0.05, 20.0
 """Expected share of photographs that belong to no step, and the number of photographs as which it counts."""
-UNLIKE = {"one": 4.28, "looks": -12.62, "base": -16.28}
+UNLIKE = {"one": 4.17, "looks": -12.17, "base": -15.21}
 """Log-odds that a photograph belongs to no step: weights of its mean similarity to the others of the row."""
 ON, SHOT = 0.2, (14.4, -1.05, -8.1)
 """Weight of the similarity of two photographs that follow each other, and log-odds that they are shots of one
@@ -131,89 +131,100 @@ def scaled(evidence: Float64Array, weight: float) -> Float64Array:
 
 
 def walked(  # noqa: PLR0915  (forward and backward share their weights)
-    likelihood: Float64Array,
-    stranger: Float64Array,
-    walk: Walk,
-    pairs: Pairs,
-) -> tuple[float, Float64Array]:
-    """Sum over all walks of the pointer, by forward–backward.
+    likelihood: Float64Array, stranger: Float64Array, walk: Walk, pairs: Pairs
+) -> tuple[Float64Array, Float64Array]:
+    """Sum over all walks of the pointer, by forward–backward, for B likelihoods of one row at once.
 
     A state is the last photograph that belongs to a step, that step, and the number of its photographs so
     far. All weights of a photograph are divided by the same number, so that the sums stay near 1.
 
     Args:
-        likelihood: (S, n).
+        likelihood: (B, S, n).
         stranger: (n,) probability that a photograph belongs to no step.
         walk: weights of the moves.
         pairs: see `transitions`.
     Returns:
-        The logarithm of the sum, and the probability (S, n) that a photograph belongs to a step.
+        (B,) logarithms of the sums, and the probability (B, S, n) that a photograph belongs to a step.
     """
-    steps, count = likelihood.shape
+    batch, steps, count = likelihood.shape
     same, on = pairs
-    more, less = walk.more, 1.0 - walk.more
+    more = np.broadcast_to(walk.more, (batch, RUN))
+    less = 1.0 - more
     ahead = np.arange(steps) - np.arange(steps)[:, None]
     passes = np.triu((1 - walk.skip) * walk.skip ** np.maximum(ahead - 1, 0), 1)  # (S, S) from row to column
     first = (1 - walk.skip) * walk.skip ** np.arange(steps)
-    last = walk.skip ** (steps - 1 - np.arange(steps))[:, None] * less
-    fresh = ((1 - stranger) * likelihood).T  # (n, S)
-    again = ((1 - stranger) * likelihood**SHY_SHOT).T
-    scale = np.zeros(count)
-    passed = np.zeros(count + 1)  # sum of the logs of the weights as strangers
-    outside = np.zeros(count + 1)  # sum of the logs of the weights before and after a stretch
+    last = (walk.skip ** (steps - 1 - np.arange(steps)))[None, :, None] * less[:, None]
+    fresh = np.moveaxis((1 - stranger) * likelihood, 2, 0)  # (n, B, S)
+    again = np.moveaxis((1 - stranger) * likelihood**SHY_SHOT, 2, 0)
+    scale = np.zeros((count, batch))
+    passed = np.zeros((count + 1, batch))  # sum of the logs of the weights as strangers
+    outside = np.zeros((count + 1, batch))  # sum of the logs of the weights before and after a stretch
     start = 1.0 / count if walk.free else 1.0
-    before = np.zeros((count, steps, RUN))
-    far = np.zeros((steps, RUN))  # photographs too long ago for a comparison
+    edge = outside if walk.free else passed
+    before = np.zeros((count, batch, steps, RUN))
+    far = np.zeros((batch, steps, RUN))  # photographs too long ago for a comparison
+    more, less = more[:, None], less[:, :, None]
 
     def between(earlier: IntArray | int, later: IntArray | int) -> Float64Array:
         return np.asarray(np.exp(passed[later] - passed[np.asarray(earlier) + 1]))
 
+    def summed(weights: Float64Array, states: Float64Array) -> Float64Array:
+        """States (w, B, S, …) weighed by (w, B), summed."""
+        return np.asarray((weights.reshape(*weights.shape, *(1,) * (states.ndim - 2)) * states).sum(axis=0))
+
+    def opened(moves: Float64Array, way: Float64Array) -> Float64Array:
+        return np.asarray((moves @ less)[:, :, 0] @ way)
+
     for j in range(count):
         near = np.arange(max(0, j - WINDOW), j)
         weights = between(near, j)
-        stays = far + np.tensordot(weights * same[near, j], before[near], 1)
-        moves = far + np.tensordot(weights * on[near, j], before[near], 1)
-        begin = start * exp(outside[j] if walk.free else passed[j])
+        stays = far + summed(weights * same[near, j, None], before[near])
+        moves = far + summed(weights * on[near, j, None], before[near])
+        begin = start * np.exp(edge[j])[:, None]
         now = before[j]
-        now[:, 1:] = (stays * more)[:, :-1]
-        now[:, -1] += stays[:, -1] * more[-1]
-        now *= again[j][:, None]
-        now[:, 0] = fresh[j] * (begin * first + (moves @ less) @ passes)
-        scale[j] = max(now.max(), stranger[j] * max(begin, far.max(), stays.max()))
-        now /= scale[j]
-        passed[j + 1] = passed[j] + log(stranger[j] / scale[j])
-        outside[j + 1] = outside[j] - log(scale[j])
-        far *= stranger[j] / scale[j]
+        stays *= more
+        now[:, :, 1:] = stays[:, :, :-1]
+        now[:, :, -1] += stays[:, :, -1]
+        now *= again[j][:, :, None]
+        now[:, :, 0] = fresh[j] * (begin * first + opened(moves, passes))
+        most = np.maximum(np.maximum(far, stays).max(axis=(1, 2)), begin[:, 0])
+        scale[j] = np.maximum(now.max(axis=(1, 2)), stranger[j] * most)
+        now /= scale[j][:, None, None]
+        passed[j + 1] = passed[j] + np.log(stranger[j] / scale[j])
+        outside[j + 1] = outside[j] - np.log(scale[j])
+        far *= (stranger[j] / scale[j])[:, None, None]
         if j >= WINDOW:
-            far += before[j - WINDOW] * between(j - WINDOW, j + 1)
-    fresh, again = fresh / scale[:, None], again / scale[:, None]
-    after = np.zeros((count, steps, RUN))
-    onward = np.zeros((count, steps, RUN))  # what follows from a photograph on, without the comparison
+            far += before[j - WINDOW] * between(j - WINDOW, j + 1)[:, None, None]
+    fresh, again = fresh / scale[:, :, None], again / scale[:, :, None]
+    after = np.zeros((count, batch, steps, RUN))
+    onward = np.zeros((count, batch, steps, RUN))  # what follows from a photograph on, without the comparison
     far[:] = 0.0
-    ending = outside if walk.free else passed
+    back, less = passes.T, less[:, None, :, 0]
     for i in range(count - 1, -1, -1):
         near = np.arange(i + 1, min(count, i + 1 + WINDOW))
         weights = between(i, near)
-        grown = after[near] * again[near][:, :, None]
-        grown = np.concatenate([grown[:, :, 1:], grown[:, :, -1:]], axis=2)
-        opened = after[near][:, :, 0] * fresh[near]
+        grown = after[near] * again[near][:, :, :, None]
+        begun = after[near][:, :, :, 0] * fresh[near]
         now = after[i]
-        now += np.tensordot(weights * same[i, near], grown, 1) * more
-        now += (passes @ np.tensordot(weights * on[i, near], opened, 1))[:, None] * less
-        now += far + exp(ending[count] - ending[i + 1]) * last
-        grown = now * again[i][:, None]
-        onward[i] = np.concatenate([grown[:, 1:], grown[:, -1:]], axis=1) * more
-        onward[i] += (passes @ (now[:, 0] * fresh[i]))[:, None] * less
+        longer = summed(weights * same[i, near, None], grown)
+        now[:, :, :-1] = longer[:, :, 1:] * more[:, :, :-1]
+        now[:, :, -1] = longer[:, :, -1] * more[:, :, -1]
+        now += (summed(weights * on[i, near, None], begun) @ back)[:, :, None] * less
+        now += far + np.exp(edge[count] - edge[i + 1])[:, None, None] * last
+        longer = now * again[i][:, :, None]
+        onward[i] = ((now[:, :, 0] * fresh[i]) @ back)[:, :, None] * less
+        onward[i][:, :, :-1] += longer[:, :, 1:] * more[:, :, :-1]
+        onward[i][:, :, -1] += longer[:, :, -1] * more[:, :, -1]
         if i:
-            far *= exp(passed[i + 1] - passed[i])
+            far *= np.exp(passed[i + 1] - passed[i])[:, None, None]
             if i + WINDOW < count:
-                far += onward[i + WINDOW] * between(i - 1, i + WINDOW)
-    begins = start * np.exp(outside[:count] if walk.free else passed[:count])
-    total = float((begins[:, None] * first * fresh * after[:, :, 0]).sum())
+                far += onward[i + WINDOW] * between(i - 1, i + WINDOW)[:, None, None]
+    begins = start * np.exp(edge[:count])[:, :, None] * first * fresh
+    total = (begins * after[:, :, :, 0]).sum(axis=(0, 2))
     if not walk.free:
-        total += exp(passed[count]) * walk.skip**steps
-    belongs = (before * after).sum(axis=2).T / total
-    return log(total) + float(np.log(scale).sum()), belongs
+        total += np.exp(passed[count]) * walk.skip**steps
+    belongs = np.moveaxis((before * after).sum(axis=3), 0, 2) / total[:, None, None]
+    return np.log(total) + np.log(scale).sum(axis=0), belongs
 
 
 @dataclass(frozen=True)
@@ -254,40 +265,54 @@ class Photographs:
         stranger[list(places)] = STRANGERS[0]
         return Photographs(stranger, self.pairs)
 
-    def walked(self, likelihood: Float64Array) -> tuple[float, Float64Array]:
+    def walked(self, likelihood: Float64Array) -> tuple[Float64Array, Float64Array]:
         """`walked` from the beginning of the row to its end, or one photograph for each step."""
-        steps, count = likelihood.shape
-        total, belongs = walked(
-            likelihood, self.stranger, Walk.of(steps, float((1 - self.stranger).sum())), self.pairs
-        )
+        _, steps, count = likelihood.shape
+        walk = Walk.of(steps, float((1 - self.stranger).sum()))
+        total, belongs = walked(likelihood, self.stranger, walk, self.pairs)
         if count != steps:
             return total, belongs
-        path = np.log((1 - self.stranger) * np.maximum(likelihood.diagonal(), 1e-300)).sum()
-        path += np.log(self.pairs[1].diagonal(1)).sum()
-        listed, free = log(LISTED) + float(path), log(1 - LISTED) + total
-        whole = float(np.logaddexp(listed, free))
-        share = exp(listed - whole)
-        return whole, share * np.eye(steps) + (1 - share) * belongs
+        # exactly as many photographs as steps: that they look different does not speak against one each
+        one_each = (1 - STRANGERS[0]) * likelihood.diagonal(axis1=1, axis2=2)
+        alike = np.log(np.maximum(self.pairs[1].diagonal(1), 1.0)).sum()
+        listed = np.log(np.maximum(one_each, 1e-300)).sum(axis=1) + alike
+        return _either(LISTED, listed, np.eye(steps)[None], total, belongs)
 
-    def aligned(self, likelihood: Float64Array) -> tuple[float, Float64Array]:
+    def aligned(self, likelihood: Float64Array) -> tuple[Float64Array, Float64Array]:
         """The same, where the first photograph may also show the finished thing."""
         total, belongs = self.walked(likelihood)
-        if likelihood.shape[1] < 3:
+        if likelihood.shape[2] < 3:
             return total, belongs
-        rest, later = self.part(slice(1, None)).walked(likelihood[:, 1:])
+        rest, later = self.part(slice(1, None)).walked(likelihood[:, :, 1:])
         same, on = (weights[0, -1] for weights in self.pairs)
-        first = log(SHOWN_FIRST * (1 - self.stranger[0]) * max(likelihood[-1, 0], 1e-300) * same / on) + rest
-        total += log(1 - SHOWN_FIRST)
-        whole = float(np.logaddexp(first, total))
-        share = exp(first - whole)
+        finished = (1 - self.stranger[0]) * same / on * likelihood[:, -1, 0]
         moved = np.zeros_like(belongs)
-        moved[:, 1:], moved[-1, 0] = later, 1 - self.stranger[0]
-        return whole, share * moved + (1 - share) * belongs
+        moved[:, :, 1:], moved[:, -1, 0] = later, 1 - self.stranger[0]
+        return _either(SHOWN_FIRST, np.log(np.maximum(finished, 1e-300)) + rest, moved, total, belongs)
 
-    def stretch(self, likelihood: Float64Array, more: float) -> tuple[float, Float64Array]:
-        """`walked` along a part of the row that may begin and end anywhere."""
-        walk = Walk(np.full(RUN, more), STRANGERS[0], free=True)
-        return walked(likelihood, np.full(likelihood.shape[1], STRANGERS[0]), walk, self.pairs)
+    def stretch(self, likelihood: Float64Array, more: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """`walked` along a part of the row that may begin and end anywhere.
+
+        Args:
+            likelihood: (B, S, n).
+            more: (B, 1) probability of one more photograph of a step.
+        """
+        return walked(
+            likelihood,
+            np.full(likelihood.shape[2], STRANGERS[0]),
+            Walk(np.broadcast_to(more, (len(likelihood), RUN)), STRANGERS[0], free=True),
+            self.pairs,
+        )
+
+
+def _either(
+    prior: float, one: Float64Array, belongs: Float64Array, other: Float64Array, otherwise: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Sums and probabilities of two explanations, of which the first has a prior probability."""
+    first, second = log(prior) + one, log(1 - prior) + other
+    whole = np.logaddexp(first, second)
+    share = np.exp(first - whole)[:, None, None]
+    return whole, share * belongs + (1 - share) * otherwise
 
 
 @dataclass(frozen=True)
@@ -336,18 +361,21 @@ def align(
         at = {step: place for place, step in given.items()}
         listed = np.array([at[step] if step in at else next(rest) for step in range(steps)])
     moved = Photographs(row.stranger[listed], tuple(one[np.ix_(listed, listed)] for one in row.pairs))  # type: ignore[arg-type]
-    total, ordered = moved.aligned(likelihood[:, listed])
-    nothing, _ = moved.aligned(np.ones_like(likelihood))
-    belongs = np.zeros_like(ordered)
-    belongs[:, listed] = ordered
-    odds = log(IN_ORDER / (1 - IN_ORDER)) + total - nothing
-    share = 1.0 / (1.0 + exp(-odds))
-    return Alignment(share * belongs + (1 - share) * loose, (total - nothing) / steps, kept)
+    total, both = moved.aligned(np.stack([likelihood[:, listed], np.ones_like(likelihood)]))
+    belongs = np.zeros_like(likelihood)
+    belongs[:, listed] = both[0]
+    gain = float(total[0] - total[1])
+    share = 1.0 / (1.0 + exp(-log(IN_ORDER / (1 - IN_ORDER)) - gain))
+    return Alignment(share * belongs + (1 - share) * loose, gain / steps, kept)
 
 
 PRIORS = {"none": 0.77, "order": 0.13, "any": 0.05, "stretch": 0.03}
 """Probability that the pictures of a text have nothing in common, are a row from its beginning to its end, a
 row in any order, or a stretch of a longer row.
+"""
+LEVEL = 1.9, 0.15
+"""Exponent a / (1 + b (S − 1)), at most 1, of the mean likelihoods of a row: every step says again that its
+pictures are of the same kind as those of the text.
 """
 RUNS = 0.05, 0.4
 """Probabilities of one more photograph of a step in a stretch, in equal shares."""
@@ -370,11 +398,13 @@ class Belief:
     belongs: Float64Array
 
 
-def beliefs(
+def beliefs(  # noqa: PLR0917
     likelihoods: Sequence[Float64Array],
     rows: Sequence[Photographs],
     sizes: Sequence[int],
     given: Sequence[Mapping[int, int]],
+    outside: Sequence[Float64Array],
+    known: Sequence[float],
     pictures: int,
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
@@ -387,29 +417,37 @@ def beliefs(
         rows: the photographs of each row.
         sizes: number of photographs of every row of the library, of those too that are not considered.
         given: by row, step of the photographs that a person gave to one, by place.
+        outside: by row, (S,) largest probability that a picture outside the row fits a step.
+        known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
     """
     found: list[tuple[float, int, Float64Array]] = []
     roots, whole = float(np.sqrt(sizes).sum()), float(np.sum(sizes))
-    for number, (likelihood, photographs, fixed) in enumerate(zip(likelihoods, rows, given, strict=True)):
+    for number, (likelihood, photographs, fixed, better) in enumerate(
+        zip(likelihoods, rows, given, outside, strict=True)
+    ):
         steps, count = likelihood.shape
         shown, row = likelihood.copy(), photographs.certain(list(fixed))
         for place, step in fixed.items():
             shown[:, place] = 1e-12
             shown[step, place] = steps
-        bonus = len(fixed) * log(pictures / count)
-        flat = np.ones_like(shown)
-        total, belongs = row.walked(shown)
-        total -= row.walked(flat)[0]
-        found.append((log(PRIORS["order"] * count**0.5 / roots) + total + bonus, number, belongs))
+        level = float(np.log(shown.mean(axis=1)).sum())
+        share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
+        # a picture outside the row that probably fits speaks against the row
+        against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
+        bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
+        both = np.stack([shown, np.ones_like(shown)])
+        total, belongs = row.walked(both)
+        prior = log(PRIORS["order"] * count**0.5 / roots) + bonus
+        found.append((prior + float(total[0] - total[1]), number, belongs[0]))
         mean = OF_ROW * shown.mean(axis=1, keepdims=True) + 1 - OF_ROW
         prior = log(PRIORS["any"] * count / whole)
         found.append((prior + float(np.log(mean).sum()) + bonus, number, OF_ROW * shown / count / mean))
-        for more in RUNS if count > steps else ():
-            total, belongs = row.stretch(shown, more)
-            total -= row.stretch(flat, more)[0]
-            prior = log(PRIORS["stretch"] / len(RUNS) * count / whole)
-            found.append((prior + total + bonus, number, belongs))
+        if count > steps:
+            total, belongs = row.stretch(np.repeat(both, len(RUNS), axis=0), np.tile(RUNS, 2)[:, None])
+            prior = log(PRIORS["stretch"] / len(RUNS) * count / whole) + bonus
+            gains = total[: len(RUNS)] - total[len(RUNS) :]
+            found += [(prior + float(gain), number, belongs[at]) for at, gain in enumerate(gains)]
     logs = np.array([log(PRIORS["none"]), *(weight for weight, _, _ in found)])
     shares = np.exp(logs - np.logaddexp.reduce(logs))[1:]
     return [

@@ -16,8 +16,8 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from limner.errors import DataError, counted
-from limner.language import words
+from limner.errors import DataError
+from limner.language import stem, words
 from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.order import INSIDE, LOWEST, OF_ROW, Photographs, align, beliefs
@@ -31,7 +31,7 @@ LARGE = 4
 """A named folder with more photographs a step than this is searched like a library."""
 SITTING_S = 3 * 3600.0
 """Pause after which another sitting begins."""
-LONG = 300
+LONG = 200
 """Maximum number of photographs that are compared as one row."""
 
 
@@ -43,6 +43,9 @@ class Folders(Protocol):
 
     def folders_of(self, ids: Iterable[str]) -> IntArray:
         """Number of each picture's folder."""
+
+    def folder_name(self, number: int) -> str:
+        """Name of a folder, without its parents."""
 
     def in_folder(self, number: int) -> list[str]:
         """Ids of the pictures of a folder, in order of time and name."""
@@ -115,7 +118,8 @@ def named_row(
     pictures, name = _called(list(found.values()), named, story)
     shared = shared and not name
     if not name:
-        name = Path(named[0]).name if len(named) == 1 else counted(len(pictures), "picture")
+        first, *others = (Path(path).name for path in named)
+        name = f"{first} and {others[0] if len(others) == 1 else f'{len(others)} more'}" if others else first
     ids = tuple(picture.id for picture in pictures)
     made = None if by == "any" else row_order(pictures, by=by, steps=len(story.steps))
     if made is None:
@@ -129,54 +133,55 @@ def _within(folder: str) -> str:
 
 def _called(pictures: list[Picture], named: Sequence[str], story: Story) -> tuple[list[Picture], str]:
     """The pictures of a folder that is called like the text, and its name; else all, and ""."""
-    titles = {" ".join(words(text)) for text in (story.title, Path(story.id).stem.replace("_", " "))} - {""}
+    titles = {" ".join(words(_spaced(text))) for text in (story.title, Path(story.id).stem)} - {""}
     roots = {Path(path) for path in named}
     for picture in pictures:
         for folder in Path(picture.path).parents:
             if folder in roots or not any(root in folder.parents for root in roots):
                 continue
-            if " ".join(words(folder.name.replace("_", " ").replace("-", " "))) in titles:
+            if " ".join(words(_spaced(folder.name))) in titles:
                 inside = _within(str(folder))
                 return [one for one in pictures if one.path.startswith(inside)], folder.name
     return pictures, ""
 
 
 @dataclass(frozen=True)
-class Row:
+class LibraryRow:
     """A row of a library.
 
     Attributes:
         name: name of its folder.
         places: see `limner.pictures.taking.RowOrder`.
+        titled: share of the words of its name that are in the title of the text or the name of its file.
     """
 
     name: str
     places: tuple[tuple[str, ...], ...]
+    titled: float = 0.0
 
 
-def rows_in(catalogue: Folders, folder: int, wanted: Sequence[str]) -> list[Row]:
-    """Rows of a folder: all its photographs, and its sittings; of a long folder, the parts around pictures.
+def rows_in(catalogue: Folders, folder: int, likely: Mapping[str, float]) -> list[LibraryRow]:
+    """Rows of a folder: all its photographs, and its sittings; of a long folder, the most likely part.
 
     Args:
         catalogue: the library.
         folder: its number.
-        wanted: ids of the pictures around which a long folder is read, best first.
+        likely: likelihood of its pictures, by id.
     """
     ids = catalogue.in_folder(folder)
     if len(ids) > LONG:
-        place = {picture: number for number, picture in enumerate(ids)}
-        middle = int(np.median([place[picture] for picture in wanted]))
-        start = max(0, min(middle - LONG // 2, len(ids) - LONG))
+        sums = np.cumsum([0.0, *(likely.get(picture, 0.0) for picture in ids)])
+        start = int(np.argmax(sums[LONG:] - sums[:-LONG]))
         ids = ids[start : start + LONG]
     pictures = catalogue.pictures(ids)
     made = row_order(pictures)
     if made is None or len(made.places) < 2:
         return []
     name = Path(pictures[0].path).parent.name
-    found = [Row(name, made.places)]
+    found = [LibraryRow(name, made.places)]
     sittings = _sittings(made, {picture.id: picture.taken for picture in pictures})
     if len(sittings) > 1:
-        found += [Row(name, places) for places in sittings if len(places) > 1]
+        found += [LibraryRow(name, places) for places in sittings if len(places) > 1]
     return found
 
 
@@ -196,6 +201,10 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
 
 ROWS = 12
 """Number of rows of a library that are compared with a text."""
+TITLED = 6.0
+"""Log-odds of a folder that is called like the text, before its photographs are compared with it."""
+MEMBERS = 300
+"""No further row is compared after this many photographs."""
 LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""
 PRESENT = 0.2
@@ -289,6 +298,8 @@ def place_named(
     }
     free = [step for step in range(len(known)) if step not in given or step in step_of.values()]
     numbered = {at: row.steps[place] for at, place in enumerate(kept) if place in row.steps}
+    if len(shots) == len(free) and any(numbered.get(at, step) != step for at, step in step_of.items()):
+        numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
     chance = np.zeros(known.shape)
@@ -337,14 +348,19 @@ def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
 
 
 def likely_rows(
-    pool: Pool, evidence: Float64Array, catalogue: Folders, among: frozenset[str] | None = None
-) -> list[Row]:
+    pool: Pool,
+    evidence: Float64Array,
+    catalogue: Folders,
+    story: Story,
+    among: frozenset[str] | None = None,
+) -> list[LibraryRow]:
     """The rows of a library that the candidates speak for, best first.
 
     Args:
         pool: the candidates.
         evidence: see `place_named`.
         catalogue: the library.
+        story: the text.
         among: ids of the only pictures that count; None for all.
     """
     known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
@@ -355,18 +371,36 @@ def likely_rows(
     np.add.at(sums.T, inverse, known.T)
     sizes = catalogue.folder_sizes[folders]
     best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
-    best = np.where(sizes > 1, best, -np.inf)
-    found: list[Row] = []
+    titles = [_shared_words(catalogue.folder_name(int(folder)), story) for folder in folders]
+    best = np.where(sizes > 1, best + TITLED * np.array(titles), -np.inf)
+    found: list[LibraryRow] = []
     strength = known.sum(axis=0)
+    members = 0
     for folder in np.argsort(-best, kind="stable")[:ROWS].tolist():
-        if best[folder] > -np.inf:
-            mine = np.flatnonzero(inverse == folder)
-            wanted = [ids[at] for at in mine[np.argsort(-strength[mine], kind="stable")][: len(known)]]
-            found += rows_in(catalogue, int(folders[folder]), wanted)
+        if best[folder] == -np.inf or members > MEMBERS:
+            break
+        mine = np.flatnonzero(inverse == folder)
+        likely = {ids[at]: float(strength[at]) for at in mine.tolist()}
+        rows = [
+            replace(row, titled=titles[folder]) for row in rows_in(catalogue, int(folders[folder]), likely)
+        ]
+        members += max((len(row.places) for row in rows), default=0)
+        found += rows
     if among is None:
         return found
-    parts = (Row(row.name, tuple(place for place in row.places if place[0] in among)) for row in found)
+    parts = (replace(row, places=tuple(place for place in row.places if place[0] in among)) for row in found)
     return [row for row in parts if len(row.places) > 1]
+
+
+def _shared_words(name: str, story: Story) -> float:
+    """Share of the words of a folder's name that are in the title of a text or the name of its file."""
+    told = {stem(word) for text in (story.title, Path(story.id).stem) for word in words(_spaced(text))}
+    named = [stem(word) for word in words(_spaced(name)) if len(word) > 3]
+    return sum(word in told for word in named) / len(named) if named else 0.0
+
+
+def _spaced(name: str) -> str:
+    return name.replace("_", " ").replace("-", " ")
 
 
 def _mean_likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
@@ -385,7 +419,7 @@ def place_in_library(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     alone: Float64Array,
-    rows: Sequence[Row],
+    rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
 ) -> Placed | None:
@@ -411,7 +445,7 @@ def place_in_library(  # noqa: PLR0917
     told: list[Float64Array] = []
     compared: list[Photographs] = []
     wanted: list[dict[int, int]] = []
-    kept: list[Row] = []
+    kept: list[LibraryRow] = []
     for row in rows:
         first = [
             next(
@@ -431,8 +465,12 @@ def place_in_library(  # noqa: PLR0917
         kept.append(row)
     if not kept:
         return None
-    weighed = beliefs(told, compared, catalogue.folder_sizes.tolist(), wanted, pool.available)
     by_itself = _dense(pool, alone, 0.0)
+    outside = [np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0) for members in firsts]
+    titled = [TITLED * row.titled for row in kept]
+    weighed = beliefs(
+        told, compared, catalogue.folder_sizes.tolist(), wanted, outside, titled, pool.available
+    )
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * by_itself
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)

@@ -234,6 +234,10 @@ class Catalogue:
         """(K,) number of the folder of each picture's first file; see `in_folder`."""
         return np.asarray(self._folder_numbers[self.ids.rows(ids)])
 
+    def folder_name(self, number: int) -> str:
+        """Name of a folder, without its parents."""
+        return str(self._folder_codes.dictionary[number].as_py()).rpartition(os.sep)[2]
+
     def in_folder(self, number: int) -> list[str]:
         """Ids of the pictures whose first file is in a folder, in order of time, then of path."""
         rows = self._by_time
@@ -247,8 +251,12 @@ class Catalogue:
     @cached_property
     def _folder_numbers(self) -> IntArray:
         """(M,) number of the folder of each picture's first file."""
-        folders = _split(_first_of(self._table))[0].dictionary_encode()
-        return np.asarray(folders.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+        return np.asarray(self._folder_codes.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+    @cached_property
+    def _folder_codes(self) -> pa.DictionaryArray:
+        """(M,) folder of each picture's first file."""
+        return _split(_first_of(self._table))[0].dictionary_encode()
 
     def _rows(self, ids: Sequence[str]) -> IntArray:
         """(K,) rows of pictures; raises as `pictures`."""

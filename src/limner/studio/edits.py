@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 RelationName = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 TextFormat = Literal["markdown", "plain", "html"]
 MOST = {"candidates": 2000, "runners_up": 200}
+MOST_NAMED = 2000
 
 
 def _bounded(options: BoardOptions) -> BoardOptions:
@@ -45,6 +46,8 @@ def _bounded(options: BoardOptions) -> BoardOptions:
     for name, value in options.model_dump(include=set(MOST), exclude_none=True).items():
         if value > MOST[name]:
             raise ValueError(f"{name} is {value}, at most {MOST[name]} here")
+    if len(options.named) > MOST_NAMED:
+        raise ValueError(f"{len(options.named):,} named, at most {MOST_NAMED:,} here; name their folders")
     return options
 
 
@@ -59,6 +62,9 @@ class Offer(StepEdit):
 
 class Choose(StepEdit):
     """Show a picture at a step, and lock it.
+
+    The other photographs of the text's row make room for one of them; a locked step from which it is taken is
+    unlocked.
 
     Attributes:
         picture: id of a picture of the library.
@@ -82,7 +88,8 @@ class Fix(StepEdit):
     """Lock or unlock a step.
 
     lock keeps the current picture; blank keeps the step without one; unlock lets later choices change the
-    picture, and immediately chooses one for a blank step; lock-others locks all other steps.
+    picture, and immediately chooses one for a blank step; lock-others locks all other steps. After blank, the
+    other photographs of the text's row are placed again.
     """
 
     kind: Literal["lock", "unlock", "blank", "lock-others"]
@@ -105,7 +112,8 @@ class Swap(Record):
 
 class Ban(Record):
     """Never show a picture in this project (ban), unlocking the steps that show it; or allow it again
-    (unban).
+    (unban). After the ban of a photograph of the text's row, which belongs to no step, the others are placed
+    again.
     """
 
     kind: Literal["ban", "unban"]
@@ -231,6 +239,30 @@ def own_pictures(board: Board, step: int) -> bool:
     return any(picture.path for picture in board.story.steps[step].pictures)
 
 
+def chooses_all(edit: Edit, board: Board) -> bool:
+    """Whether all unlocked steps are chosen again, as the photographs of the text's row follow each other.
+
+    Args:
+        edit: the edit.
+        board: the storyboard before it.
+    """
+    match edit:
+        case Again() | SetOptions():
+            return True
+        case Choose(step=step, picture=picture):
+            return is_of_row(picture, board) and board.shown[step] != picture
+        case Ban(kind="ban", picture=picture):
+            return is_of_row(picture, board)
+        case Fix(kind="blank"):
+            return board.row is not None
+    return False
+
+
+def is_of_row(picture: str, board: Board) -> bool:
+    """Whether a picture is one of those named beside the text."""
+    return board.row is not None and any(one.picture == picture for one in board.row.photographs)
+
+
 def project_title(story: Story) -> str:
     """Title for a project: that of its text, or the first words."""
     if story.title.strip():
@@ -266,9 +298,10 @@ def apply_edit(state: State, edit: Edit, board: Board, library: Illustrator) -> 
 
 def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
     """Fields of the state that an edit changes."""
-    pins, relations = dict(state.pins), dict(state.relations)
+    pins, relations, shown = dict(state.pins), dict(state.relations), board.shown
+    if edit.kind == "ban" or (isinstance(edit, Choose) and is_of_row(edit.picture, board)):
+        pins = {step: one for step, one in pins.items() if one != edit.picture}
     fields: dict[str, object] = {"pins": pins, "relations": relations}
-    shown = board.shown
     if isinstance(edit, Choose | Ban):
         # The latest edit counts: choosing a banned picture allows it again.
         banned = (edit.picture,) if edit.kind == "ban" else ()
@@ -289,8 +322,6 @@ def _changes(state: State, edit: Edit, board: Board) -> dict[str, object]:
             relations[step] = relation
         case Swap(a=a, b=b):
             pins[a], pins[b] = shown[b], shown[a]
-        case Ban(kind="ban", picture=picture):
-            fields["pins"] = {step: one for step, one in pins.items() if one != picture}
         case SetOptions(options=options):
             fields["options"] = options
         case Retitle(title=title):
@@ -305,7 +336,7 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
     """Steps that an edit affects; all others stay as they are.
 
     Args:
-        edit: any edit but a retext, for which see `carry_locks`.
+        edit: any edit but a retext, for which see `carry_locks`, and those after which all are chosen.
         state: the state after it.
         board: the storyboard before it.
     Returns:
@@ -323,8 +354,6 @@ def affected_steps(edit: Edit, state: State, board: Board) -> tuple[frozenset[in
             offered = ((one.position, one.runners_up) for one in board.steps)
             named = {step for step, others in offered if picture in {one.picture.id for one in others}}
             named |= {step for step, one in shown.items() if one == picture}
-        case Again() | SetOptions():
-            named = set(shown)
         case _:
             named = set()
     known = set(state.pins)

@@ -13,11 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from limner.encoders.trained import trained_runs
-from limner.errors import LimnerError
+from limner.errors import DataError, LimnerError
 from limner.library import Library
 from limner.match.given_pictures import match_given_pictures
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
+from limner.match.rows import NamedRow, named_row
 from limner.progress import Progress
 from limner.records import Board, BoardStep, Candidate, Step, Story, limner_version
 from limner.studio.edits import State
@@ -82,6 +83,27 @@ def _there(
         step: one if one is not None and one in asked.catalogue and one not in bans else None
         for step, one in kept.items()
     }
+
+
+def row_now(asked: Illustrator, story: Story, options: BoardOptions) -> NamedRow | None:
+    """What is named beside a text; None if nothing is, or if all of it has left the library."""
+    with suppress(DataError):
+        if options.named:
+            return named_row(asked.catalogue, options.named, story, options.order, shared=options.shared)
+    return None
+
+
+def without_new(asked: Illustrator, board: Board, options: BoardOptions) -> BoardOptions:
+    """Options that name only the photographs of a storyboard's row, if others have come since."""
+    now = row_now(asked, board.story, options)
+    if now is None or board.row is None:
+        return options
+    known = {one.picture for one in board.row.photographs}.intersection(now.pictures)
+    if not known or len(known) == len(now.pictures):
+        return options
+    files = (path for picture in asked.catalogue.pictures(sorted(known)) for path in picture.paths)
+    paths = (path for path in files if any(Path(path).is_relative_to(one) for one in options.named))
+    return options.model_copy(update={"named": tuple(paths)})
 
 
 def candidates_for(

@@ -41,7 +41,7 @@ def library_page_router(studio: Studio) -> APIRouter:
     @routes.get("/library/batches")
     def batches() -> list[UploadBatch]:
         """Uploads, latest first; each can be undone."""
-        return uploads.listed()
+        return uploads.listed(studio.engine.illustrator().catalogue)
 
     @routes.post("/library/batches", status_code=201)
     def begin() -> BatchStarted:
@@ -61,8 +61,8 @@ def library_page_router(studio: Studio) -> APIRouter:
         name: Annotated[str, Query(min_length=1, max_length=2000)],
         data: Annotated[bytes, Body(media_type="application/octet-stream")],
     ) -> UploadedFile:
-        """Upload one picture: its content, under its file name; one that the library already has is not
-        stored.
+        """Upload one picture: its content, under its file name; one that the library already has is
+        listed in the upload but not stored again.
         """
         studio.local()
         return uploads.add(batch, name, data, studio.engine.illustrator().catalogue)

@@ -19,14 +19,21 @@ from limner.errors import ConfigError, DataError
 from limner.library import in_library
 from limner.match.explain import advice
 from limner.match.given_pictures import match_given_pictures
-from limner.match.illustrate import BoardOptions, step_texts
+from limner.match.illustrate import BoardOptions, step_texts, text_row
 from limner.match.illustrator import Illustrator
 from limner.match.spread import picture_count
 from limner.progress import Progress
-from limner.records import Board, BoardStep, PictureRef, Segmentation, Story
+from limner.records import Board, BoardStep, Framing, PictureRef, Segmentation, Story, TextRow
 from limner.studio import edits
 from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions, State, Swap, TextFormat
-from limner.studio.engine import Engine, candidates_for, explain_steps, illustrate_story
+from limner.studio.engine import (
+    Engine,
+    candidates_for,
+    explain_steps,
+    illustrate_story,
+    row_now,
+    without_new,
+)
 from limner.studio.projects import (
     UNDO_STEPS,
     Choice,
@@ -146,6 +153,7 @@ class ProjectEditor:
         folder: Path | None = None,
         by: Segmentation | None = None,
         title: str = "",
+        options: BoardOptions | None = None,
         once: bool = False,
         progress: Progress | None = None,
     ) -> Project:
@@ -157,6 +165,7 @@ class ProjectEditor:
             folder: folder in which the pictures that it shows are looked up, or None.
             by: what one step is.
             title: title of the project. Default: that of the text.
+            options: storyboard options.
             once: return the project of the same text if there is one.
             progress: see `create`.
         Raises:
@@ -172,7 +181,15 @@ class ProjectEditor:
             with suppress(DataError):  # a damaged one
                 if self.projects.read(project).state.text == digest(text):
                     return self.get(project)
-        return self.create(text, format="markdown", by=by, title=title, reading=reading, progress=progress)
+        return self.create(
+            text,
+            format="markdown",
+            by=by,
+            title=title,
+            options=options,
+            reading=reading,
+            progress=progress,
+        )
 
     def duplicate(self, project: str) -> Project:
         """Copy a project; the copy has a history of its own.
@@ -293,10 +310,10 @@ class ProjectEditor:
             LimnerError: see `limner.match.illustrator.Illustrator.board`.
         """
         found = self._current(project, revision)
-        board, state = self.projects.board(found), found.state
+        board, library = self.projects.board(found), self.engine.illustrator()
+        state = _without_gone(found.state, board, library)
         options = options or state.options
         asked = state.model_copy(update={"options": options})
-        library = self.engine.illustrator()
         fresh = illustrate_story(library, board.story, options, asked, progress=progress)
         _remember(self._previews, _asked(found, options), fresh, PREVIEWS_KEPT)
         steps = [
@@ -381,7 +398,10 @@ class ProjectEditor:
     def _shown(self, found: ProjectFile, text: str, board: Board) -> Project:
         """The response for a project, with advice on what would help."""
         asked = self.engine.illustrator()
-        return shown(found, text, board, advice(board, asked.catalogue, asked.library.settings.spaces))
+        tip = advice(board, asked.catalogue, asked.library.settings.spaces)
+        now = row_now(asked, board.story, found.state.options)
+        row = None if now is None else text_row(now, found.state.options.named, board.steps)
+        return shown(found, text, board, tip, row)
 
     def _step(self, project: str, revision: int, by: int, key: str) -> Project:
         act = "undo" if by < 0 else "redo"
@@ -431,9 +451,34 @@ class ProjectEditor:
         *,
         progress: Progress | None,
     ) -> tuple[State, str, Board]:
-        """State, text and storyboard after an edit; raises as `edit`."""
-        library, story, before = self.engine.illustrator(), board.story, found.state
-        state, shows = edits.apply_edit(before, edit, board, library), board.shown
+        """State, text and storyboard after an edit; raises as `edit`.
+
+        New photographs of the text's row are used only by an edit that is about all steps.
+        """
+        library, is_anew = self.engine.illustrator(), isinstance(edit, Again | SetOptions)
+        state = _without_gone(edits.apply_edit(found.state, edit, board, library), board, library)
+        options = state.options
+        asked = options if is_anew else without_new(library, board, options)
+        state = state.model_copy(update={"options": asked})
+        state, text, fresh = self._changed(found, edit, state, text, board, library, progress)
+        fresh = _with_row(fresh, fresh.row if is_anew else board.row)
+        if asked is not options:
+            settings = fresh.settings | {"named": options.settings()["named"]}
+            fresh = fresh.model_copy(update={"settings": settings})
+        return state.model_copy(update={"options": options}), text, fresh
+
+    def _changed(  # noqa: PLR0917
+        self,
+        found: ProjectFile,
+        edit: Edit,
+        state: State,
+        text: str,
+        board: Board,
+        library: Illustrator,
+        progress: Progress | None,
+    ) -> tuple[State, str, Board]:
+        """State, text and storyboard after an edit that is applied to the state; raises as `edit`."""
+        story, before, shows = board.story, found.state, board.shown
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
         match edit:
             case Retext():
@@ -459,10 +504,12 @@ class ProjectEditor:
                 }
                 stay = _staying(board, same)
                 fresh = _around(library, story, state, board, stay, edited.changed, progress=progress)
-            case Again() | SetOptions():
-                whole = self._previews.get(_asked(found, state.options))
+            case _ if edits.chooses_all(edit, board):
+                is_anew = isinstance(edit, Again | SetOptions)
+                whole = self._previews.get(_asked(found, state.options)) if is_anew else None
                 whole = whole or illustrate_story(library, story, state.options, state, progress=progress)
-                fresh = _taken(whole, board, state, edit.steps)
+                fresh = _taken(whole, board, state, edit)
+                state, fresh = _with_framings(state, fresh, board)
             case Retitle():
                 story = story.model_copy(update={"title": edit.title.strip()})
                 fresh = board.model_copy(update={"story": story})
@@ -514,6 +561,16 @@ def _named(ref: PictureRef) -> PictureRef:
     return ref.model_copy(update={"target": f"picture-{str(ref.sha256)[:8]}"}) if inside else ref
 
 
+def _without_gone(state: State, board: Board, library: Illustrator) -> State:
+    """The state without locks to photographs of the row that have left the library."""
+    pins = {
+        step: picture
+        for step, picture in state.pins.items()
+        if picture is None or picture in library.catalogue or not edits.is_of_row(picture, board)
+    }
+    return state.model_copy(update={"pins": pins})
+
+
 def _naming(state: State, board: Board) -> State:
     """The state with the hash of its storyboard."""
     return state.model_copy(update={"board": digest(board.model_dump_json())})
@@ -547,8 +604,10 @@ def _around(  # noqa: PLR0917
     options = state.options
     if stay:
         shown = sum(step.chosen is not None for step in board.steps)
+        is_along = board.row is not None and board.row.order != "any"
+        wanted = options.count or ("all" if is_along else None)
         changes = {
-            "count": count or max(picture_count(story, step_texts(story), options.count), shown),
+            "count": count or max(picture_count(story, step_texts(story), wanted), shown),
             "min_probability": board.threshold or options.min_probability,
         }
         state = state.model_copy(update={"options": options.model_copy(update=changes)})
@@ -614,6 +673,36 @@ def _keep_framing(fresh: Board, board: Board, sources: Mapping[int, tuple[int, .
     return fresh.model_copy(update={"steps": tuple(steps)})
 
 
+def _with_framings(state: State, fresh: Board, board: Board) -> tuple[State, Board]:
+    """The state and a new storyboard, in which photographs of the row that have moved to other steps have
+    their crop and caption, and are locked there.
+    """
+    framings = {step.picture.id: step.framing for step in board.steps if step.picture}
+    moved = {
+        step: picture
+        for step, picture in fresh.shown.items()
+        if picture is not None
+        and edits.is_of_row(picture, board)
+        and board.shown[step] != picture
+        and framings.get(picture, Framing()) != Framing()
+    }
+    steps = [
+        step.model_copy(update={"framing": framings[moved[n]]}) if n in moved else step
+        for n, step in enumerate(fresh.steps)
+    ]
+    pins = {"pins": state.pins | moved}
+    return state.model_copy(update=pins), fresh.model_copy(update={"steps": tuple(steps)})
+
+
+def _with_row(fresh: Board, row: TextRow | None) -> Board:
+    """A storyboard with a row of photographs, at the steps that show them."""
+    if row is None:
+        return fresh
+    at = {picture: step for step, picture in reversed(fresh.shown.items())}
+    photographs = tuple(one.model_copy(update={"step": at.get(one.picture)}) for one in row.photographs)
+    return fresh.model_copy(update={"row": row.model_copy(update={"photographs": photographs})})
+
+
 def _keep_spared(fresh: Board, board: Board) -> Board:
     """A new storyboard, in which blank steps that were spared for others keep that reason."""
     steps = [
@@ -625,12 +714,17 @@ def _keep_spared(fresh: Board, board: Board) -> Board:
     return fresh.model_copy(update={"steps": tuple(steps)})
 
 
-def _taken(fresh: Board, board: Board, state: State, accepted: Collection[int] | None) -> Board:
-    """A new storyboard in which steps whose new picture was not accepted show the old one."""
+def _taken(fresh: Board, board: Board, state: State, edit: Edit) -> Board:
+    """A new storyboard in which steps show the old picture if the new one is not that of their lock, or was
+    not accepted.
+    """
+    shows = fresh.shown
+    kept = {step for step, picture in state.pins.items() if picture != shows[step]}
+    if isinstance(edit, Again | SetOptions) and edit.steps is not None:
+        kept |= shows.keys() - set(edit.steps)
     steps = [
-        one if same or (step not in state.pins and (accepted is None or step in accepted)) else old
+        old if step in kept and board.shown[step] != shows[step] else one
         for step, (old, one) in enumerate(zip(board.steps, fresh.steps, strict=True))
-        for same in [board.shown[step] == fresh.shown[step]]
     ]
     return fresh.model_copy(update={"steps": tuple(steps)})
 

@@ -23,11 +23,11 @@ from limner.export.wording import sentence
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
-from limner.records import Board, Candidate, Picture, Problem, Segmentation
+from limner.records import Arrangement, Board, Candidate, Picture, Problem, Segmentation
 from limner.server.problems import ProblemError
 from limner.store.catalogue import Only, Order
 from limner.studio import schemas
-from limner.studio.edits import checked_length
+from limner.studio.edits import MOST_NAMED, checked_length
 from limner.studio.engine import Engine, illustrate_story
 from limner.studio.jobs import Job, Jobs, Stoppable
 from limner.studio.library_page import LibraryPage
@@ -390,16 +390,27 @@ def project_router(studio: Studio) -> APIRouter:
         visit: Visit,
         by: Segmentation | None = None,
         title: Annotated[str, Query(max_length=500)] = "",
+        named: Annotated[tuple[str, ...], Query(max_length=MOST_NAMED)] = (),
+        order: Arrangement = "taken",
+        fill: bool = False,
         prefer: Prefer = "",
     ) -> Project | Response:
         """Create a project of a file: a text, a Word document or a PDF; the last two become Markdown.
 
-        Its pictures are stored with the project. `Prefer` as for other projects.
+        Its pictures are stored with the project. `named`, `order` and `fill` are those of the storyboard
+        options. `Prefer` as for other projects.
         """
         file = " ".join(re.split(r"[/\\]", name)[-1].split())[:200]
 
         def work(progress: Progress) -> Project:
-            return editor.open(data, file, by=by, title=title, progress=progress)
+            return editor.open(
+                data,
+                file,
+                by=by,
+                title=title,
+                options=BoardOptions(named=named, order=order, fill=fill),
+                progress=progress,
+            )
 
         return _done(studio.jobs, prefer, title or file, work, lambda made: made.id, visit=visit)
 

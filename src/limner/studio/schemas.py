@@ -14,7 +14,17 @@ from pydantic import Base64Bytes, Field, StringConstraints, model_validator
 from limner.config import Record
 from limner.export import Layout
 from limner.match.illustrate import BoardOptions
-from limner.records import Board, BoardStep, Candidate, Picture, Problem, Segmentation, Step
+from limner.records import (
+    Board,
+    BoardStep,
+    Candidate,
+    Picture,
+    Problem,
+    RowPhotograph,
+    Segmentation,
+    Step,
+    TextRow,
+)
 from limner.store.catalogue import Only
 from limner.studio.edits import Edit, Options, RelationName, State, TextFormat, step_mapping
 from limner.studio.pictures import is_there
@@ -440,6 +450,29 @@ class ProjectHead(Record):
     updated_at: datetime
 
 
+class RowItem(RowPhotograph):
+    """A photograph of a text's row.
+
+    Attributes:
+        new: whether it has come since the pictures were chosen; it is used when they are chosen again.
+    """
+
+    new: bool = False
+
+
+class ProjectRow(TextRow):
+    """The photographs named beside a text, as they are now.
+
+    Attributes:
+        photographs: those of the library, in order.
+        gone: ids of those that are no longer among them; their steps are open, unless they are locked and the
+            library still has the picture.
+    """
+
+    photographs: tuple[RowItem, ...]
+    gone: tuple[str, ...] = ()
+
+
 class Project(ProjectHead):
     """A project as it is now.
 
@@ -449,6 +482,7 @@ class Project(ProjectHead):
         format, by: how it is read; `by` None means explicit steps, else paragraphs.
         options: storyboard options.
         board: the storyboard.
+        row: the photographs named in the options, along the steps; None if none are named.
         steps: locks and relations, one per step.
         bans: pictures never to show.
         missing: 0-based steps that show a picture whose file is gone.
@@ -466,6 +500,7 @@ class Project(ProjectHead):
     by: Segmentation | None
     options: BoardOptions
     board: Board
+    row: ProjectRow | None = None
     steps: tuple[StepState, ...]
     bans: tuple[str, ...]
     missing: tuple[int, ...] = ()
@@ -503,7 +538,7 @@ class StoryHead(Record):
 class Changes(ProjectHead):
     """What an edit changed; applied to the project at revision `since`, it gives the current project.
 
-    It does not include the blocks of the text; the project has them.
+    It does not include the blocks of the text, nor the row in `board`; the project has them.
 
     Attributes:
         schema_version: version of this record.
@@ -515,7 +550,8 @@ class Changes(ProjectHead):
         text: the text, if it has changed; else None.
         story: title, language and direction, as in `board.story` of the project.
         threshold, settings: as in `board` of the project.
-        format, by, options, bans, missing, repeated, advice, can_undo, can_redo, notes: as of the project.
+        format, by, options, row, bans, missing, repeated, advice, can_undo, can_redo, notes: as of the
+            project.
     """
 
     schema_version: Literal[1] = 1
@@ -530,6 +566,7 @@ class Changes(ProjectHead):
     format: TextFormat
     by: Segmentation | None
     options: BoardOptions
+    row: ProjectRow | None = None
     bans: tuple[str, ...]
     missing: tuple[int, ...]
     repeated: tuple[tuple[int, ...], ...]
@@ -553,8 +590,18 @@ class ProjectSummary(ProjectHead):
     damaged: str = ""
 
 
-def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None) -> Project:
-    """The response for a project that was read from disk."""
+def shown(
+    found: ProjectFile, text: str, board: Board, advice: str | None = None, row: TextRow | None = None
+) -> Project:
+    """The response for a project that was read from disk.
+
+    Args:
+        found: the project.
+        text: its text.
+        board: its storyboard.
+        advice: see `Project`.
+        row: what is named beside the text now; None if that is nothing of the library.
+    """
     state = found.state
     return Project(
         **_head(found),
@@ -563,6 +610,7 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
         by=state.by,
         options=state.options,
         board=board,
+        row=_row(board.row, row),
         steps=tuple(_state(state, step) for step in range(len(board.steps))),
         bans=state.bans,
         missing=tuple(step.position for step in board.steps if step.picture and not is_there(step.picture)),
@@ -571,6 +619,19 @@ def shown(found: ProjectFile, text: str, board: Board, advice: str | None = None
         can_undo=found.cursor > 0,
         can_redo=found.cursor < len(found.states) - 1,
         notes=state.notes,
+    )
+
+
+def _row(known: TextRow | None, now: TextRow | None) -> ProjectRow | None:
+    """The row of a storyboard as it is now."""
+    if known is None:
+        return None
+    before = {one.picture for one in known.photographs}
+    there = () if now is None else now.photographs
+    return ProjectRow(
+        **(now or known).model_dump(exclude={"photographs"}),
+        photographs=tuple(RowItem(**one.model_dump(), new=one.picture not in before) for one in there),
+        gone=tuple(sorted(before - {one.picture for one in there})),
     )
 
 

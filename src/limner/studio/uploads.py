@@ -23,8 +23,11 @@ from limner.config import Record
 from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
 from limner.pictures.decode import PICTURE_SUFFIXES, PictureError, decode
+from limner.store.catalogue import Catalogue
 
 PICTURES, TRASH = "pictures", "trash"
+KNOWN = ".known"
+"""File of a batch with the ids of its pictures that were in the library before, one a line."""
 FILE_BYTES = 128 * 2**20
 BATCH_FILES, BATCH_BYTES = 10_000, 40 * 2**30
 SPARE_BYTES = 2**30
@@ -56,12 +59,15 @@ class UploadBatch(Record):
     Attributes:
         batch: its id.
         brought_at: time of the upload, UTC.
-        files: number of files.
+        files: number of files that were stored.
+        named: folder of the batch, and paths of its pictures that were in the library before; as `named` in
+            storyboard options, they are the pictures of a text.
     """
 
     batch: str
     brought_at: datetime
     files: int
+    named: tuple[str, ...]
 
 
 class UnknownBatchError(DataError):
@@ -77,7 +83,12 @@ class UnknownBatchError(DataError):
 
 @dataclass
 class _Open:
-    """An upload batch to which files are still added."""
+    """An upload batch to which files are still added.
+
+    Attributes:
+        digests: ids of its pictures, stored or known.
+        files, size: number and size of the stored ones.
+    """
 
     digests: set[str] = field(default_factory=set)
     files: int = 0
@@ -111,7 +122,7 @@ class Uploads:
             batch: id of its batch.
             name: name of the file, with the folders in which it was chosen; unsafe parts are removed.
             data: content of the file.
-            known: ids of the library's pictures.
+            known: ids of the library's pictures, which the batch only lists.
         Raises:
             UnknownBatchError: the batch was undone, or does not exist.
             DataError: it is not a picture, or it exceeds a limit.
@@ -130,6 +141,9 @@ class Uploads:
         digest = hashlib.sha256(data).hexdigest()
         with self._lock:
             if digest in held.digests or digest in known:
+                if digest not in held.digests:
+                    self._list(batch, digest)
+                    held.digests.add(digest)
                 return UploadedFile(picture=digest, name="", state="known")
             self._check_room(held, len(data))
             target = _free(self.folder.joinpath(batch, *parts))
@@ -141,18 +155,22 @@ class Uploads:
         return UploadedFile(picture=digest, name=target.name, state="kept")
 
     def place(self, batch: str) -> Path:
-        """Folder of a batch that contains pictures.
+        """Folder of a batch that contains or lists pictures.
 
         Raises:
-            UnknownBatchError: it contains no picture, or does not exist.
+            UnknownBatchError: it has no picture, or does not exist.
         """
         place = self.folder / batch
         if not _BATCH.fullmatch(batch) or not place.is_dir():
             raise UnknownBatchError(batch)
         return place
 
-    def listed(self) -> list[UploadBatch]:
-        """All batches, latest first."""
+    def listed(self, catalogue: Catalogue) -> list[UploadBatch]:
+        """All batches, latest first.
+
+        Args:
+            catalogue: the pictures of the library.
+        """
         if not self.folder.is_dir():
             return []
         names = sorted(
@@ -162,11 +180,8 @@ class Uploads:
             UploadBatch(
                 batch=name,
                 brought_at=datetime.strptime(name[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC),
-                files=sum(
-                    not file.endswith(DRAFT_SUFFIX)
-                    for _, _, files in os.walk(self.folder / name)
-                    for file in files
-                ),
+                files=len(self._stored(name)),
+                named=(str((self.folder / name).absolute()), *self._paths(name, catalogue)),
             )
             for name in names
         ]
@@ -191,12 +206,34 @@ class Uploads:
         """
         with self._lock:
             if batch not in self._open:
-                files = [one for one in self.place(batch).rglob("*") if one.is_file()]
-                kept = [one for one in files if not one.name.endswith(DRAFT_SUFFIX)]
-                digests = {hashlib.sha256(one.read_bytes()).hexdigest() for one in kept}
-                size = sum(one.stat().st_size for one in kept)
-                self._open[batch] = _Open(digests=digests, files=len(kept), size=size)
+                self.place(batch)
+                stored = self._stored(batch)
+                digests = {hashlib.sha256(one.read_bytes()).hexdigest() for one in stored}
+                size = sum(one.stat().st_size for one in stored)
+                self._open[batch] = _Open({*digests, *self._known(batch)}, len(stored), size)
             return self._open[batch]
+
+    def _stored(self, batch: str) -> list[Path]:
+        """Pictures in the folder of a batch."""
+        files = [one for one in (self.folder / batch).rglob("*") if one.is_file()]
+        return [one for one in files if one.name != KNOWN and not one.name.endswith(DRAFT_SUFFIX)]
+
+    def _known(self, batch: str) -> list[str]:
+        """Ids of the pictures of a batch that were in the library before."""
+        file = self.folder / batch / KNOWN
+        return file.read_text(encoding="utf-8").split() if file.exists() else []
+
+    def _paths(self, batch: str, catalogue: Catalogue) -> list[str]:
+        """Paths of the pictures of a batch that were in the library before, and are still."""
+        known = [one for one in self._known(batch) if one in catalogue]
+        return [picture.path for picture in catalogue.pictures(known)]
+
+    def _list(self, batch: str, digest: str) -> None:
+        """Add a picture of the library to a batch."""
+        place = self.folder / batch
+        place.mkdir(parents=True, exist_ok=True)
+        with (place / KNOWN).open("a", encoding="utf-8") as file:
+            file.write(f"{digest}\n")
 
     def _check_room(self, held: _Open, size: int) -> None:
         if held.files >= BATCH_FILES or held.size + size > BATCH_BYTES:
