@@ -56,7 +56,8 @@ def rows_of(count, kind="drawn", seed=0):
 
 def weighed(likelihoods, fixed=None, sizes=(6, 6, 8), pictures=500):
     photographs = [rows_of(one.shape[1], seed=seed) for seed, one in enumerate(likelihoods)]
-    return beliefs(likelihoods, photographs, sizes, fixed or [{} for _ in likelihoods], pictures)
+    fixed, outside = fixed or [{} for _ in likelihoods], [np.zeros(len(one)) for one in likelihoods]
+    return beliefs(likelihoods, photographs, sizes, fixed, outside, [0.0] * len(likelihoods), pictures)
 
 
 def adds_up(belongs):
@@ -70,12 +71,15 @@ def test_the_sum_is_that_over_all_walks(monkeypatch, steps, count, free, *, wind
     monkeypatch.setattr(order, "WINDOW", window)
     monkeypatch.setattr(order, "RUN", run)
     rng = np.random.default_rng(10 * steps + count)
-    likelihood, stranger = np.exp(2 * rng.normal(size=(steps, count))), rng.uniform(0.05, 0.5, count)
+    likelihoods, stranger = np.exp(2 * rng.normal(size=(2, steps, count))), rng.uniform(0.05, 0.5, count)
     pairs = tuple(np.exp(rng.normal(size=(2, count, count))))
     walk = Walk(rng.uniform(0.1, 0.9, run), 0.3, free)
-    due, found = (of(likelihood, stranger, walk, pairs) for of in (enumerated, walked))
-    assert found[0] == pytest.approx(due[0], abs=1e-9)
-    np.testing.assert_allclose(found[1], due[1], atol=1e-9)
+    for likelihood, total, belongs in zip(
+        likelihoods, *walked(likelihoods, stranger, walk, pairs), strict=True
+    ):
+        due = enumerated(likelihood, stranger, walk, pairs)
+        assert total == pytest.approx(due[0], abs=1e-9)
+        np.testing.assert_allclose(belongs, due[1], atol=1e-9)
 
 
 @pytest.mark.parametrize("free", [False, True])
@@ -84,9 +88,9 @@ def test_extreme_evidence_neither_overflows_nor_underflows(steps, count, free):
     row, walk = rows_of(count), replace(Walk.of(steps, count), free=free)
     for bound in (0.0, 50.0):
         evidence = np.where(np.random.default_rng(0).random((steps, count)) < 0.5, -bound, bound)
-        total, belongs = walked(scaled(evidence, NAMED), row.stranger, walk, row.pairs)
+        total, belongs = walked(scaled(evidence, NAMED)[None], row.stranger, walk, row.pairs)
         assert np.isfinite(total)
-        assert adds_up(belongs)
+        assert adds_up(belongs[0])
 
 
 @pytest.mark.xfail(reason="a sum of 0, or odds beyond what has an exponential", strict=True)
@@ -105,7 +109,7 @@ def test_what_must_be_has_the_probability_1():
     likelihood[[0, 0, 1, 1, 2, 2], range(6)] = 1.0
     for free in (False, True):
         walk, pairs = replace(Walk.of(3, 6), free=free), (np.ones((6, 6)),) * 2
-        belongs = walked(likelihood, np.full(6, 1e-9), walk, pairs)[1]
+        (belongs,) = walked(likelihood[None], np.full(6, 1e-9), walk, pairs)[1]
         assert belongs[likelihood < 1].max() < 1e-6
         assert free or belongs[likelihood == 1].min() > 0.999
 

@@ -115,6 +115,7 @@ class Shelf(Records):
             under=self.under,
             pictures=self,
             in_folder=inside.__getitem__,
+            folder_name=lambda number: self.names[number].split("/")[-1],
             folder_sizes=np.array(list(map(len, inside))),
             folders_of=lambda ids: np.array(
                 [next(n for n, own in enumerate(inside) if one in own) for one in ids]
