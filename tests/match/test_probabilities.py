@@ -43,7 +43,6 @@ def test_the_packaged_calibration_is_one_that_any_fit_must_be():
     weights = [shipped.evidence.weights[name] for name in ("words_cosine", "words_z", "pixels")]
     assert min(*weights, shipped.agreement.weights["own"], shipped.row.at_step["odds"]) > 0
     assert 0 < shipped.thresholds["usual"] < shipped.thresholds["cautious"] < 1
-    assert "always" not in shipped.thresholds
     assert parse(shipped.model_dump_json()) == shipped
     assert shipped.row.own(-1.0, 0.9, 1.0) < shipped.row.own(1.0, 0.9, 1.0)
     assert (np.diff(shipped.row.placed(np.linspace(0, 1, 9))) >= 0).all()

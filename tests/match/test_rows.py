@@ -148,6 +148,9 @@ def test_a_folder_of_the_library_that_follows_the_steps_is_found():
     assert shown(board) == [f"cake-{letter}" for letter in "abcdef"] != shown(alone)
     assert board.steps[1].reason.startswith("The second of 6 photographs in cake, which follow your steps")
     assert board.row is None
+    # one that is called like the text is likelier
+    twice = Shelf({"soup": [0, 1, 2, 3], "cake": [0, 1, 2, 3], **OTHERS}, lead=0.5)
+    assert [shown(board_of(twice, 4, title=title))[0] for title in ("", "A cake")] == ["soup-a", "cake-a"]
 
 
 @given(

@@ -87,11 +87,6 @@ def test_a_board_shows_what_it_should(case):
         assert strengths == sorted(strengths, reverse=True)
 
 
-def test_a_banned_picture_is_no_runner_up():
-    board = board_of(bans=KITE[:1])
-    assert KITE[0] not in [one.picture.id for step in board.steps for one in step.runners_up]
-
-
 def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     steep = numbers(chance={"one": -1.0, "share": 3.0, "mass": 0.3})
     four = {"calibration": steep, "texts": [*TEXTS, TEXTS[0]], "groups": TWINS, "pins": {2: None}}
@@ -101,7 +96,6 @@ def test_a_blank_gives_its_true_reason_and_the_board_counts_each():
     assert board.blanks() == {"asked for": 1, "all used": 1, "ruled out": 1}
     strict = board_of(**four, min_probability=0.999)
     assert strict.blanks() == {"asked for": 1, "nothing fits": 3}
-    assert strict.steps[0].gap is None
     assert board_of(bans=(*KITE, *BEACH, *BOAT)).blanks() == {"ruled out": 3}
     beside = board_of(texts=[TEXTS[1]] * 3, groups=TWINS, show="always", bans=BOAT)
     assert beside.blanks() == {"all used": 1}  # a ban that is beside the point is no reason
@@ -196,7 +190,8 @@ def test_no_board_shows_near_duplicates_or_bans_and_who_asks_for_less_gets_no_fe
     for board in found:
         groups = [shelf.pictures[one.picture.id].group for one in board.steps if one.picture is not None]
         assert len(set(groups)) == len(groups)
-        assert not set(bans) & set(board.shown.values())
+        offered = [one.picture.id for step in board.steps for one in (step.chosen, *step.runners_up) if one]
+        assert not set(bans).intersection(offered)
         counts.append(len(groups))
     assert counts == sorted(counts)
     assert found[-1].threshold == 0
@@ -285,11 +280,12 @@ waves: A dog jumps over the waves at the sea shore
 puppy: A white puppy digs a hole in the sand
 shake: A wet dog shakes the water out of its fur
 sleep: A dog sleeps on a blanket in the evening sun
-stick: Two dogs pull at the same stick in shallow water
 drive: A dog looks out of the window of a car
 crowd: A crowd cheers at a football match in a stadium
 cake: Children blow out the candles of a birthday cake
 train: A train crosses a bridge over a river
+climber: A climber hangs from a steep red rock face
+guitar: A man with a beard plays the guitar on a stage
 kite: A boy flies a kite on a green hill"""
 DAY = {
     "We put our dog into the car and drove off.": "drive",
@@ -303,8 +299,7 @@ FOUR = dict(list(DAY.items())[:4])
 EMOJI = "🎉🎉 !!"
 TAX = "The revised directive obliges member states to transpose the tax threshold into national law."
 ALONE = {"A train goes over a bridge.": "train", "Kids blow out birthday candles.": "cake"}
-REX = {"Rex the dog woke up.": ..., "Then Rex ran along the shore.": "black ball waves puppy"}
-REX |= {"He slept under a blanket.": "sleep"}  # nothing but the cast says that these steps are about a dog
+REX = {"Rex the dog woke up.": ..., "Then Rex ran along the shore.": "black ball waves puppy"}  # by the cast
 
 
 @pytest.fixture(scope="module")
