@@ -1,6 +1,6 @@
 """Fits the constants of rows: which photographs belong to no step, and how probable it is that one does.
 
-Makes: UNLIKE in src/limner/match/order.py, `row` in src/limner/match/calibration.json
+Makes: docs/methods/storyboard.md (UNLIKE in order.py, `row` in calibration.json)
 
 Fitted on the validation parts of guides and picture books (`fit` and `choose`), whose folders are laid out as
 in `benchmarks/row_results.py`. Guides count three times, because there are few.

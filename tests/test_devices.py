@@ -177,7 +177,7 @@ def test_a_library_is_asked_and_filled_on_the_device_that_was_named(home, monkey
     (home / "run").mkdir()
     lib = limner.Library(home / "lib", device="cuda:1")
     assert lib.search("red", k=1)[0].picture.path.endswith("a.png")
-    assert lib.illustrate("Red.").steps[0].chosen.picture.path.endswith("a.png")
+    assert lib.illustrate("Red.", show="always").steps[0].chosen.picture.path.endswith("a.png")
     lib.search("red", model=home / "run")
     assert found == [("runs", "cuda:1")]
     lib.add(home / "pictures", encoders="resnet50", model=home / "run", captions=False)

@@ -46,7 +46,7 @@ def illustrate(
     *texts: Path,
     library: Path | None = None,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
-    format: str | None = None,  # noqa: A002  (the option's name)
+    format: Annotated[str | None, MORE] = None,  # noqa: A002  (the option's name)
     steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
@@ -82,12 +82,9 @@ def illustrate(
 ) -> None:
     """Choose a picture for every step of a text and write the result; --help-all shows all options.
 
-    Pictures and folders among the arguments are this text's pictures: they are indexed first, as by 'limner
-    index', and no others are used. Photographs lie along the steps in the order in which they were taken. A
-    folder below them that is called like the text is used alone. Without any, the whole library is searched.
-
-    If one of several texts fails, the others are still illustrated; the exit status is
-    then 1.
+    Pictures named beside the text are indexed first, and no others are used; photographs lie along the steps
+    in the order taken. Without any, the library is searched. If one of several texts fails, the others are
+    still illustrated, and the exit status is 1.
 
     Example: limner illustrate recipe.md ~/Pictures/Cake -o recipe.html
 
@@ -96,8 +93,8 @@ def illustrate(
     Parameters
     ----------
     texts
-        Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. Also pictures, folders
-        of pictures, or lists of paths of pictures (CSV, JSON Lines, Parquet).
+        Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. Also pictures, folders,
+        or lists of paths of pictures (CSV, JSON Lines, Parquet).
     library
         Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the default library if pictures are
         given, otherwise the library used last. See 'limner library'.
@@ -114,9 +111,9 @@ def illustrate(
     by
         Unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
     order
-        Order of the photographs beside the text: taken (the default), name, or any if they have none.
+        Order of these photographs: taken (the default), name, or any if they have none.
     fill
-        Search the rest of the library for steps to which none of these photographs belongs.
+        Search the rest of the library for steps to which none of them belongs.
     show
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.
@@ -127,7 +124,7 @@ def illustrate(
     ban
         Never use this picture. Repeatable.
     keep
-        Earlier storyboard (.json). Steps whose words have not changed keep their picture.
+        Earlier storyboard (.json). Steps with the same words keep their picture.
     again
         With --keep: steps to choose again, such as 3,5.
     channel

@@ -44,8 +44,12 @@ SHOWN_FIRST = 0.05
 """Probability that the first photograph of a row shows the last step: the finished thing."""
 IN_ORDER = 0.97
 """Probability that a named row follows the steps."""
-NAMED, INSIDE = 0.4, 0.75
-"""Factors of the evidence in a named row, where all photographs are of the same matter, and in a library."""
+NAMED = {"pixels": 0.4, "words": 1.0}
+"""Factors of the evidence in a named row, where all photographs are of the same matter: of pixels alone, and
+of photographs with words.
+"""
+INSIDE = 0.75
+"""Factor of the evidence in a library."""
 SCALING_ROUNDS = 20
 
 
@@ -116,14 +120,13 @@ def transitions(looks: Float64Array, base: Float64Array) -> Pairs:
     return on * np.exp(np.clip(alike, -3, 3)), on
 
 
-def scaled(evidence: Float64Array, weight: float) -> Float64Array:
+def scaled(evidence: Float64Array) -> Float64Array:
     """Likelihoods (S, n), scaled until each step and each photograph has a mean of 1.
 
     Args:
         evidence: (S, n) log-likelihood ratios.
-        weight: factor of the evidence.
     """
-    likelihood = np.exp(weight * np.maximum(evidence, LOWEST))
+    likelihood = np.exp(np.maximum(evidence, LOWEST))
     for _ in range(SCALING_ROUNDS):
         likelihood /= likelihood.mean(axis=1, keepdims=True)
         likelihood /= likelihood.mean(axis=0, keepdims=True)
@@ -345,7 +348,7 @@ def align(
         in_order: whether the row has an order.
     """
     steps, count = evidence.shape
-    likelihood = scaled(evidence, NAMED)
+    likelihood = scaled(evidence)
     row = row.certain(list(given))
     for place, step in given.items():
         likelihood[:, place] = 1e-12

@@ -20,8 +20,8 @@ from limner.errors import DataError
 from limner.language import stem, words
 from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
-from limner.match.order import INSIDE, LOWEST, OF_ROW, Photographs, align, beliefs
-from limner.match.probabilities import PIXELS, WORDS
+from limner.match.order import INSIDE, LOWEST, NAMED, OF_ROW, Photographs, align, beliefs
+from limner.match.probabilities import PIXELS, WORDS, first_of
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
 from limner.store.catalogue import BoolArray
@@ -305,13 +305,15 @@ def place_named(
     chance = np.zeros(known.shape)
     if shots and free:
         first = np.array([own[0] for own in shots])
-        told = known[np.ix_(np.array(free), first)]
+        cells = np.ix_(np.array(free), first)
+        said = _dense(pool, first_of(pool, WORDS).present.astype(np.float64), 0.0)[cells]
+        told = known[cells] * np.where(said > 0, NAMED["words"], NAMED["pixels"])
         found = align(
             np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
         )
         belongs = found.belongs
         present = belongs.sum(axis=0) >= PRESENT
-        typical = _dense(pool, _typical(pool, calibration), 0.0)[np.ix_(np.array(free), first)]
+        typical = _dense(pool, _typical(pool, calibration), 0.0)[cells]
         own = 1.0
         if not step_of:
             mean = float((belongs * typical).sum() / max(belongs.sum(), 1e-9))
