@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.match import order
-from limner.match.order import INSIDE, LOWEST, NAMED, Photographs, Walk, align, beliefs, scaled, walked
+from limner.match.order import INSIDE, LOWEST, Photographs, Walk, align, beliefs, scaled, walked
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -88,7 +88,7 @@ def test_extreme_evidence_neither_overflows_nor_underflows(steps, count, free):
     row, walk = rows_of(count), replace(Walk.of(steps, count), free=free)
     for bound in (0.0, 50.0):
         evidence = np.where(np.random.default_rng(0).random((steps, count)) < 0.5, -bound, bound)
-        total, belongs = walked(scaled(evidence, NAMED)[None], row.stranger, walk, row.pairs)
+        total, belongs = walked(scaled(evidence)[None], row.stranger, walk, row.pairs)
         assert np.isfinite(total)
         assert adds_up(belongs[0])
 
