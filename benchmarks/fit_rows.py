@@ -67,8 +67,10 @@ def strangers(jobs: Sequence[tuple[str, RowJob]]) -> dict[str, float]:
 
 
 def main() -> None:
-    options = parser(__doc__).parse_args()
-    encoded = encoders(options, ["base"])
+    asked = parser(__doc__)
+    asked.add_argument("--encoder", default="base", help="of pictures")
+    options = asked.parse_args()
+    encoded = encoders(options, [options.encoder])
     stock = supply(encoded[0], tuple(encoded[1]), options.cache)
     desk = Desk(encoded, options.cache)
     jobs: list[tuple[str, RowJob]] = []

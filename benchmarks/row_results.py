@@ -51,7 +51,7 @@ class Bench:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        encoded = encoders(options, ["base"])
+        encoded = encoders(options, [options.encoder])
         self.stock = supply(encoded[0], tuple(encoded[1]), options.cache)
         self.desk = Desk(encoded, options.cache)
         self.order: list[str] = []
@@ -201,6 +201,7 @@ def fill(task: tuple[str, str, str, int]) -> Found:
 
 def main() -> None:
     made = parser(__doc__)
+    made.add_argument("--encoder", default="base", help="of pictures")
     made.add_argument("--part", nargs="+", default=["report"])
     made.add_argument("--draws", type=int, default=DRAWS)
     made.add_argument("--layouts", nargs="*", default=[*LAYOUTS, *SOURCES], help="of the named folder")
