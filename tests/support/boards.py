@@ -1,6 +1,8 @@
 """Small hand-made galleries, encoders and pictures for the tests of search and storyboards."""
 
 import hashlib
+from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -69,6 +71,58 @@ class Records:
         return [self.pictures[own] for own in ids]
 
 
+class Shelf(Records):
+    """Folders of photographs, one a minute: of each, which step it shows; None if it is unlike the others.
+
+    How much nearer a photograph is to the words of its step than to others is `lead`.
+    """
+
+    STEPS, DIM = 10, 30
+    WORDS = tuple(f"Step {number} comes now." for number in range(STEPS))
+    channel = Channel(
+        "base", TableEncoder(dict(zip([*WORDS, "🎉"], np.eye(STEPS + 1, DIM), strict=True))), "base", COSINE
+    )
+
+    def __init__(self, folders, *, lead=1.5, alike=(), seconds=60):
+        rng = np.random.default_rng(0)
+        self.names = list(folders)
+        base, looks, made = [], [], []
+        for folder, shows in folders.items():
+            common = np.append(np.zeros(self.STEPS), rng.normal(size=self.DIM - self.STEPS) / 2)
+            for number, step in enumerate(shows):
+                own = rng.normal(size=(2, self.DIM)) * (0.15 if step is not None else 1.0)
+                matter = 0.0 if step is None else common + lead * np.eye(self.DIM)[step]
+                base.append(own[0] + matter)
+                looks.append(own[1] + (0.0 if step is None else common))
+                name = f"{folder.split('/')[-1]}-{chr(97 + number)}"
+                where = {
+                    "paths": (f"/p/{folder}/{name}.jpg",),
+                    "taken": datetime(2024, 5, 1, 12) + timedelta(seconds=seconds * number),
+                    "taken_from": "camera",
+                }
+                made.append(picture(name, "alike" if name in alike else None).model_copy(update=where))
+        super().__init__(made)
+        ids, groups = [one.id for one in made], [one.group for one in made]
+        self.gallery = Gallery(ids, groups, {"base": space(base), "looks": space(looks)})
+
+    def under(self, folder):
+        return [one for one in self.pictures.values() if f"{one.path}/".startswith(folder.rstrip("/") + "/")]
+
+    def folders(self):
+        """What `named_row` and `score_board` ask of a catalogue."""
+        inside = [[one.id for one in self.under(f"/p/{name}")] for name in self.names]
+        return SimpleNamespace(
+            under=self.under,
+            pictures=self,
+            in_folder=inside.__getitem__,
+            folder_name=lambda number: self.names[number].split("/")[-1],
+            folder_sizes=np.array(list(map(len, inside))),
+            folders_of=lambda ids: np.array(
+                [next(n for n, own in enumerate(inside) if one in own) for one in ids]
+            ),
+        )
+
+
 def numbers(**changes):
     """A calibration made by hand: evidence and chances that are easy to follow."""
     own = {
@@ -89,7 +143,11 @@ def numbers(**changes):
         "doubt": 3.0,
         "agreement": {"own": 1.0, "captions": 0.5, "looks": 1.0, "looks_beside_words": 1.0},
         "chance": {"one": 1.0, "share": 1.0, "mass": 0.3},
-        "thresholds": {"cautious": {"least": 0.5, "share": 2.0}, "usual": {"least": 0.15, "share": 0.4}},
+        "thresholds": {"cautious": 0.5, "usual": 0.2},
+        "row": {
+            "of_text": {"one": 2.0, "gain": 1.0, "kept": 0.0, "typical": 0.0},
+            "at_step": {"one": 0.0, "odds": 1.0},
+        },
         "pin": {"weight": 1.0, "floor": 0.1, "looks": 4.0},
         "provenance": {},
     } | changes

@@ -247,10 +247,13 @@ def _why(  # noqa: PLR0917
     """Reason for a choice: its place in a row, or what it has in common with the step."""
     if board.placed is not None and board.placed.place[s, column]:
         row = int(board.placed.row[s, column])
+        of = counted(board.placed.sizes[row], "photograph")
         reason = (
-            f"The {ordinal(int(board.placed.place[s, column]))} of {board.placed.sizes[row]} photographs in"
+            f"The {ordinal(int(board.placed.place[s, column]))} of {of} in"
             f" {board.placed.names[row]}, which follow your steps"
         )
+        if board.placed.sizes[row] == 1:
+            reason = f"The only photograph in {board.placed.names[row]}"
         if chosen.probability is not None and fit_of(chosen.probability) != "fits":
             reason += f"; {SURE[fit_of(chosen.probability)]}"
         return f"{reason}."

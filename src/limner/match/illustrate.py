@@ -358,7 +358,7 @@ def score_board(
         likely = np.where(usable, np.where(np.isfinite(own), own, 0.0), -np.inf)
         placed = place_named(pool, likely, row, fixed, calibration)
     elif rows and folders is not None:
-        placed = place_in_library(pool, own, alone, rows, folders, fixed)
+        placed = place_in_library(pool, own, alone, freely, rows, folders, fixed)
     return BoardScores(
         story=story,
         cast=cast,

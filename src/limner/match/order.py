@@ -368,7 +368,7 @@ def align(
     belongs = np.zeros_like(likelihood)
     belongs[:, listed] = both[0]
     gain = float(total[0] - total[1])
-    share = 1.0 / (1.0 + exp(-log(IN_ORDER / (1 - IN_ORDER)) - gain))
+    share = float(np.exp(-np.logaddexp(0.0, -log(IN_ORDER / (1 - IN_ORDER)) - gain)))
     return Alignment(share * belongs + (1 - share) * loose, gain / steps, kept)
 
 
@@ -379,6 +379,10 @@ row in any order, or a stretch of a longer row.
 LEVEL = 1.9, 0.15
 """Exponent a / (1 + b (S − 1)), at most 1, of the mean likelihoods of a row: every step says again that its
 pictures are of the same kind as those of the text.
+"""
+KIND = 0.5
+"""Part of what the kind of pictures in the rows of a library tells that counts for no row as well: pictures of
+one kind often lie in one folder, whether they are those of the text or not.
 """
 RUNS = 0.05, 0.4
 """Probabilities of one more photograph of a step in a stretch, in equal shares."""
@@ -420,11 +424,13 @@ def beliefs(  # noqa: PLR0917
         rows: the photographs of each row.
         sizes: number of photographs of every row of the library, of those too that are not considered.
         given: by row, step of the photographs that a person gave to one, by place.
-        outside: by row, (S,) largest probability that a picture outside the row fits a step.
+        outside: by row, (S,) by how much the most probable picture of a step outside the row is more
+            probable than that of the row.
         known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
     """
     found: list[tuple[float, int, Float64Array]] = []
+    kinds: list[float] = []
     roots, whole = float(np.sqrt(sizes).sum()), float(np.sum(sizes))
     for number, (likelihood, photographs, fixed, better) in enumerate(
         zip(likelihoods, rows, given, outside, strict=True)
@@ -436,7 +442,8 @@ def beliefs(  # noqa: PLR0917
             shown[step, place] = steps
         level = float(np.log(shown.mean(axis=1)).sum())
         share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
-        # a picture outside the row that probably fits speaks against the row
+        kinds.append(log(count / whole) + share * level)
+        # a picture outside the row that fits better speaks against the row
         against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
         bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
         both = np.stack([shown, np.ones_like(shown)])
@@ -451,7 +458,8 @@ def beliefs(  # noqa: PLR0917
             prior = log(PRIORS["stretch"] / len(RUNS) * count / whole) + bonus
             gains = total[: len(RUNS)] - total[len(RUNS) :]
             found += [(prior + float(gain), number, belongs[at]) for at, gain in enumerate(gains)]
-    logs = np.array([log(PRIORS["none"]), *(weight for weight, _, _ in found)])
+    kind = float(np.logaddexp.reduce(kinds)) if kinds else 0.0
+    logs = np.array([log(PRIORS["none"]) + KIND * max(kind, 0.0), *(weight for weight, _, _ in found)])
     shares = np.exp(logs - np.logaddexp.reduce(logs))[1:]
     return [
         Belief(float(share), number, part) for share, (_, number, part) in zip(shares, found, strict=True)

@@ -365,8 +365,7 @@ def likely_rows(
         story: the text.
         among: ids of the only pictures that count; None for all.
     """
-    known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
-    known /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
+    known = _likelihood(pool, evidence)
     ids = [pool.gallery.ids[row] for row in pool.rows.tolist()]
     folders, inverse = np.unique(catalogue.folders_of(ids), return_inverse=True)
     sums = np.zeros((len(known), len(folders)))
@@ -405,22 +404,66 @@ def _spaced(name: str) -> str:
     return name.replace("_", " ").replace("-", " ")
 
 
-def _mean_likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
-    """Mean (S,) over the library of the likelihood of a picture; those that are no candidate count as half of
-    the least likely candidate.
+def _likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
+    """Likelihoods (S, C) of the candidates, with a mean of 1 over the library for each step.
+
+    Pictures with words and pictures without have a mean of 1 each, because the evidence of the two cannot be
+    compared well enough. Pictures that are no candidate count as half of the least likely candidate.
     """
-    known = np.where(pool.found & np.isfinite(evidence), np.exp(INSIDE * np.maximum(evidence, LOWEST)), 0.0)
-    counts = pool.found.sum(axis=1)
-    least = np.where(pool.found, known, np.inf).min(axis=1, initial=np.inf)
-    rest = np.maximum(pool.available - counts, 0)
-    total = known.sum(axis=1) + np.where(rest > 0, rest * np.minimum(least, 1.0) / 2, 0.0)
-    return np.asarray(total / max(pool.available, 1))
+    known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
+    found = _dense(pool, (pool.found & np.isfinite(evidence)).astype(np.float64), 0.0) > 0
+    said = (_dense(pool, first_of(pool, WORDS).present.astype(np.float64), 0.0) > 0).any(axis=0)
+    worded = np.zeros(len(pool.gallery), dtype=bool)
+    for name in set(WORDS) & set(pool.gallery.spaces):
+        worded |= np.asarray(pool.gallery.space(name).present)
+    for mask, share in ((said, worded.mean()), (~said, 1 - worded.mean())):
+        if not mask.any():
+            continue
+        there = found[:, mask]
+        whole = np.maximum(share * pool.available, there.sum(axis=1))
+        least = np.where(there, known[:, mask], 1.0).min(axis=1)
+        total = np.where(there, known[:, mask], 0.0).sum(axis=1) + (whole - there.sum(axis=1)) * least / 2
+        known[:, mask] /= np.maximum(total / np.maximum(whole, 1.0), 1e-12)[:, None]
+    return known
+
+
+def _members(
+    pool: Pool,
+    known: Float64Array,
+    rows: Sequence[LibraryRow],
+    free: Sequence[int],
+    fixed: Mapping[int, int],
+) -> tuple[list[LibraryRow], list[IntArray], list[dict[int, int]]]:
+    """Rows with at least two photographs that can be compared with the text.
+
+    Args:
+        pool: the candidates.
+        known: (S, C) evidence.
+        rows: the rows.
+        free: the steps that show one of the photographs.
+        fixed: step of fixed pictures, by gallery row.
+    Returns:
+        The rows, the candidates of each, and the steps of those that are given to one, by place.
+    """
+    number = {pool.gallery.ids[row]: at for at, row in enumerate(pool.rows.tolist())}
+    usable: BoolArray = np.asarray(np.isfinite(known).any(axis=0))
+    kept, firsts, wanted = [], [], []
+    for row in rows if free else ():
+        shots = ([number[one] for one in place if one in number] for place in row.places)
+        first = np.array([next(at for at in own if usable[at]) for own in shots if usable[own].any()])
+        if len(first) > 1:
+            steps = {at: fixed.get(int(pool.rows[one])) for at, one in enumerate(first)}
+            wanted.append({at: free.index(step) for at, step in steps.items() if step is not None})
+            firsts.append(first.astype(np.int64))
+            kept.append(row)
+    return kept, firsts, wanted
 
 
 def place_in_library(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     alone: Float64Array,
+    odds: Float64Array,
     rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
@@ -431,56 +474,42 @@ def place_in_library(  # noqa: PLR0917
         pool: the candidates, with the photographs of the rows at every step.
         evidence: see `place_named`.
         alone: (S, K) probability that a picture fits, without any row.
+        odds: (S, K) log-odds from which it was computed, −inf where there are none.
         rows: from `likely_rows`.
         catalogue: the library.
         given: see `place_named`.
     Returns:
         None if there is no row.
     """
-    number = {pool.gallery.ids[row]: at for at, row in enumerate(pool.rows.tolist())}
     known = _dense(pool, evidence, -np.inf)
-    likelihood = np.exp(INSIDE * np.maximum(np.where(np.isfinite(known), known, LOWEST), LOWEST))
-    likelihood /= np.maximum(_mean_likelihood(pool, evidence), 1e-12)[:, None]
+    likelihood = _likelihood(pool, evidence)
     fixed = {row: step for step, row in given.items() if row is not None}
     free = [step for step in range(len(known)) if step not in given or given[step] is not None]
-    firsts: list[IntArray] = []
-    told: list[Float64Array] = []
-    compared: list[Photographs] = []
-    wanted: list[dict[int, int]] = []
-    kept: list[LibraryRow] = []
-    for row in rows:
-        first = [
-            next(
-                (number[one] for one in place if one in number and np.isfinite(known[:, number[one]]).any()),
-                -1,
-            )
-            for place in row.places
-        ]
-        first = [one for one in first if one >= 0]
-        if len(first) < 2 or not free:
-            continue
-        firsts.append(np.array(first))
-        told.append(likelihood[np.ix_(np.array(free), np.array(first))])
-        compared.append(_compared(pool.gallery, pool.rows[first]))
-        mine = {at: fixed.get(int(pool.rows[one])) for at, one in enumerate(first)}
-        wanted.append({at: free.index(step) for at, step in mine.items() if step is not None})
-        kept.append(row)
+    kept, firsts, wanted = _members(pool, known, rows, free, fixed)
     if not kept:
         return None
-    by_itself = _dense(pool, alone, 0.0)
-    outside = [np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0) for members in firsts]
+    fitting = _dense(pool, alone, 0.0)
+    # probabilities of pictures with and without words are not ordered as their odds are
+    ranks = np.argsort(np.argsort(-_dense(pool, odds, -np.inf), axis=1, kind="stable"), axis=1)
+    by_itself = np.take_along_axis(-np.sort(-fitting, axis=1), ranks, axis=1)
+    told, compared, outside = [], [], []
+    for members in firsts:
+        told.append(likelihood[np.ix_(np.array(free), members)])
+        compared.append(_compared(pool.gallery, pool.rows[members]))
+        best = np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0)
+        outside.append(np.maximum(best - by_itself[np.ix_(np.array(free), members)].max(axis=1), 0.0))
     titled = [TITLED * row.titled for row in kept]
     weighed = beliefs(
         told, compared, catalogue.folder_sizes.tolist(), wanted, outside, titled, pool.available
     )
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
-    value, chance = none * by_itself, none * by_itself
+    value, chance = none * by_itself, none * fitting
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
     row_of = np.zeros(known.shape, dtype=np.int64)
     for belief in weighed:
         members = firsts[belief.row]
         share = np.zeros(known.shape)
-        fits = by_itself.copy()
+        fits = fitting.copy()
         share[np.ix_(np.array(free), members)] = belief.belongs
         rest = 0.8 * np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1) * by_itself
         rest[:, members] = 0.0
