@@ -5,7 +5,8 @@ the step at the pointer, or to none. Forward–backward sums over all walks, so 
 photograph has a probability, and a row a likelihood by which it is compared with other explanations.
 
 Source: hidden Markov models with explicit durations, Rabiner, A Tutorial on Hidden Markov Models, 1989, IV.D;
-    aligning the steps of a recipe with a video, Malmaud et al., What's Cookin'?, 2015.
+    aligning the steps of a recipe with a video, Malmaud et al., What's Cookin'?, 2015;
+    docs/methods/storyboard.md §5.
 Departs: a photograph may belong to no step, and two photographs that follow each other are compared.
 """
 
