@@ -227,6 +227,7 @@ def walked(  # noqa: PLR0915  (forward and backward share their weights)
     total = (begins * after[:, :, :, 0]).sum(axis=(0, 2))
     if not walk.free:
         total += np.exp(passed[count]) * walk.skip**steps
+    total = np.maximum(total, 1e-300)  # a row that no walk explains
     belongs = np.moveaxis((before * after).sum(axis=3), 0, 2) / total[:, None, None]
     return np.log(total) + np.log(scale).sum(axis=0), belongs
 
@@ -382,8 +383,8 @@ LEVEL = 1.9, 0.15
 pictures are of the same kind as those of the text.
 """
 KIND = 0.5
-"""Part of what the kind of pictures in the rows of a library tells that counts for no row as well: pictures of
-one kind often lie in one folder, whether they are those of the text or not.
+"""Part of what the kind of pictures in the rows tells that counts for no row as well: pictures of one kind
+often lie in one folder, whether they are those of the text or not.
 """
 RUNS = 0.05, 0.4
 """Probabilities of one more photograph of a step in a stretch, in equal shares."""
