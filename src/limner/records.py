@@ -493,7 +493,8 @@ class RowPhotograph(Record):
         picture: its id.
         place: index of its place in the row, from 0; photographs of one place are shots of the same moment.
             None if the row has no order.
-        step: index of the step that shows it, from 0; None if none does.
+        step: index of the step to which it belongs, from 0, which shows it or another photograph of the row;
+            None if it belongs to none.
     """
 
     picture: str

@@ -50,6 +50,10 @@ class Weights(Record):
         return total
 
 
+HARDLY = 0.1
+"""Probability of an alignment below which it is stated as it is."""
+
+
 class RowChance(Record):
     """Probability that a photograph of a named row belongs to a step: that the row is of the text, times that
     the photograph lies at this step.
@@ -76,10 +80,13 @@ class RowChance(Record):
         return float(1.0 / (1.0 + np.exp(-odds)))
 
     def placed(self, belongs: Float64Array) -> Float64Array:
-        """Probability that photographs lie at a step, in the shape of those of the alignment."""
+        """Probability that photographs lie at a step, in the shape of those of the alignment.
+
+        A photograph that the alignment hardly places there does not become probable because no other is left.
+        """
         sure = np.clip(belongs, 0.018, 0.982)
         odds = self.at_step["one"] + self.at_step["odds"] * np.log(sure / (1 - sure))
-        return np.where(belongs > 0, 1.0 / (1.0 + np.exp(-odds)), 0.0)
+        return np.where(belongs < HARDLY, belongs, 1.0 / (1.0 + np.exp(-odds)))
 
 
 class Pin(Record):

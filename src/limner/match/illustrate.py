@@ -569,7 +569,9 @@ def choose_pictures(
     return Board(
         story=scored.story,
         steps=steps,
-        row=None if scored.row is None else text_row(scored.row, options.named, steps),
+        row=None
+        if scored.row is None
+        else text_row(scored.row, options.named, steps, _belonging(scored.placed)),
         library=library,
         channels=tuple(one.name for one in scored.asked),
         threshold=limit,
@@ -727,16 +729,31 @@ def _worth(
     return whole, whole - whole.min(where=np.isfinite(whole), initial=0.0), pinned, chance
 
 
-def text_row(row: NamedRow, named: Sequence[str], steps: Sequence[BoardStep]) -> TextRow:
-    """The named pictures with the steps that show them."""
+def _belonging(placed: Placed | None) -> Mapping[str, int]:
+    return {} if placed is None else placed.steps
+
+
+def text_row(
+    row: NamedRow, named: Sequence[str], steps: Sequence[BoardStep], belongs: Mapping[str, int]
+) -> TextRow:
+    """The named pictures with the steps to which they belong.
+
+    Args:
+        row: the pictures.
+        named: what was named.
+        steps: the storyboard.
+        belongs: step of pictures that may not be shown, by id; it counts if the step shows another of them.
+    """
     order = row.order if row.follows(len(steps)) else "any"
     shows = {step.chosen.picture.id: step.position for step in reversed(steps) if step.chosen is not None}
+    illustrated = {shows[picture] for picture in row.pictures if picture in shows}
+    lies = {picture: step for picture, step in belongs.items() if step in illustrated} | shows
     return TextRow(
         named=tuple(named),
         name=row.name,
         order=order,
         photographs=tuple(
-            RowPhotograph(picture=one, place=None if order == "any" else place, step=shows.get(one))
+            RowPhotograph(picture=one, place=None if order == "any" else place, step=lies.get(one))
             for place, shots in enumerate(row.places)
             for one in shots
         ),

@@ -209,6 +209,8 @@ LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""
 PRESENT = 0.2
 """A photograph that belongs to the text with a lower probability is not shown."""
+BELONGS = 0.5
+"""Probability from which a photograph is said to belong to a step."""
 LOOKS, CONTENT = "looks", "base"
 """Spaces in which photographs of a row are compared."""
 
@@ -223,6 +225,7 @@ class Placed:
         place: (S, K) place of a picture in its row, from 1; 0 if the row does not speak for it.
         row: (S, K) index of the row in `names` and `sizes`.
         names, sizes: names of the rows, and numbers of their places.
+        steps: step to which the photographs of a named row belong, by id; others belong to none.
     """
 
     value: Float64Array
@@ -231,6 +234,7 @@ class Placed:
     row: IntArray
     names: tuple[str, ...]
     sizes: tuple[int, ...]
+    steps: Mapping[str, int] = field(default_factory=dict)
 
     def part(self, cells: slice) -> Placed:
         """Some of the steps."""
@@ -302,7 +306,7 @@ def place_named(
         numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
-    chance = np.zeros(known.shape)
+    chance, lies = np.zeros(known.shape), {}
     if shots and free:
         first = np.array([own[0] for own in shots])
         cells = np.ix_(np.array(free), first)
@@ -323,6 +327,8 @@ def place_named(
             for version, one in enumerate(mine):
                 value[free, one] = belongs[:, at] * (1 - 1e-6 * version) if present[at] else -np.inf
                 chance[free, one], place_of[free, one] = certain[:, at], at + 1
+                if belongs[:, at].sum() >= BELONGS:
+                    lies[pool.gallery.ids[int(pool.rows[one])]] = free[int(belongs[:, at].argmax())]
     cells = np.arange(len(known))[:, None], pool.items
     allowed = pool.there & np.isfinite(known[cells])
     return Placed(
@@ -332,6 +338,7 @@ def place_named(
         row=np.zeros(pool.items.shape, dtype=np.int64),
         names=(row.name,),
         sizes=(len(shots),),
+        steps=lies,
     )
 
 

@@ -400,7 +400,9 @@ class ProjectEditor:
         asked = self.engine.illustrator()
         tip = advice(board, asked.catalogue, asked.library.settings.spaces)
         now = row_now(asked, board.story, found.state.options)
-        row = None if now is None else text_row(now, found.state.options.named, board.steps)
+        known = () if board.row is None else board.row.photographs
+        belongs = {one.picture: one.step for one in known if one.step is not None}
+        row = None if now is None else text_row(now, found.state.options.named, board.steps, belongs)
         return shown(found, text, board, tip, row)
 
     def _step(self, project: str, revision: int, by: int, key: str) -> Project:
