@@ -1,4 +1,6 @@
-"""Texts whose photographs lie in folders, in the order of the steps: docs/results/rows.md.
+"""Texts whose photographs lie in folders, in the order of the steps.
+
+Makes: docs/results/ordinary.md, README.md (photographs of a text)
 
 Every layout is compared with two controls: each photograph by its place alone, and the same model without the
 text. The first wrong step is then put right, as a person would, and the others are judged again.
