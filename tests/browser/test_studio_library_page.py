@@ -57,10 +57,11 @@ def test_add_a_folder_and_stop_another(
     from limner.cli.index import index
 
     few, more, many = tmp_path / "few", tmp_path / "more", tmp_path / "many"
-    for folder, names in ((few, (1, 2, 3)), (more, (4, 5))):
+    drawings = sorted((collection / "shore").glob("*.jpg"))
+    for folder, files in ((few, drawings[:3]), (more, drawings[3:5])):
         folder.mkdir()
-        for number in names:
-            shutil.copy(collection / "shore" / f"IMG_{number:04}.jpg", folder)
+        for file in files:
+            shutil.copy(file, folder)
         shutil.copy(collection / "shore" / "metadata.jsonl", folder)
     many.mkdir()
     large = io.BytesIO()  # Quick to write, slow to read: the job is still under way when the page is back.
