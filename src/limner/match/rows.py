@@ -201,6 +201,8 @@ def _sittings(made: RowOrder, taken: dict[str, datetime | None]) -> list[tuple[t
 
 ROWS = 12
 """Number of rows of a library that are compared with a text."""
+OWN_STEP = 0.25
+"""Factor of the log-odds by which a picture is less probable than the best one of a step, without any row."""
 TITLED = 6.0
 """Log-odds of a folder that is called like the text, before its photographs are compared with it."""
 MEMBERS = 300
@@ -496,9 +498,10 @@ def place_in_library(  # noqa: PLR0917
     if not kept:
         return None
     fitting = _dense(pool, alone, 0.0)
-    # probabilities of pictures with and without words are not ordered as their odds are
-    ranks = np.argsort(np.argsort(-_dense(pool, odds, -np.inf), axis=1, kind="stable"), axis=1)
-    by_itself = np.take_along_axis(-np.sort(-fitting, axis=1), ranks, axis=1)
+    # probabilities of pictures with words and without are not ordered as their odds are
+    known_odds = _dense(pool, odds, -np.inf)
+    best = np.maximum(known_odds.max(axis=1, keepdims=True), LOWEST)
+    by_itself = fitting.max(axis=1, keepdims=True) * np.exp(OWN_STEP * np.minimum(known_odds - best, 0.0))
     told, compared, outside = [], [], []
     for members in firsts:
         told.append(likelihood[np.ix_(np.array(free), members)])
