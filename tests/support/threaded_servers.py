@@ -4,8 +4,10 @@ As a process each would load all that it needs anew, which takes longer than mos
 tests/studio/test_studio_crash.py and tests/research/study/test_study_serving.py run them as processes.
 """
 
+import gc
 import logging
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,6 +72,10 @@ def served(serve: Callable[[Callable[[str], None]], None]) -> Iterator[str]:
         thread.join(_PATIENCE_S)
         for logger in loggers:
             logger.removeFilter(errors)
+        with warnings.catch_warnings():
+            # connections that the browser kept open, which would be a warning of some later test
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
     assert not thread.is_alive()
     assert errors.told == []
     if not told.empty():
