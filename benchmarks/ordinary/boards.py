@@ -121,9 +121,10 @@ class JobCatalogue:
             self._inside.setdefault(self._folder[one.id], []).append(one)
         self.folder_sizes = np.array([len(self._inside[number]) for number in range(len(self._number))])
 
-    def under(self, place: str) -> list[Picture]:
-        """Pictures below a folder."""
-        return [one for one in self._known.values() if one.path.startswith(f"{place}/")]
+    def under(self, places: Sequence[str]) -> list[Picture]:
+        """Pictures below folders."""
+        folders = tuple(f"{place}/" for place in places)
+        return [one for one in self._known.values() if one.path.startswith(folders)]
 
     def folders_of(self, ids: Iterable[str]) -> np.ndarray:
         """Number of each picture's folder."""

@@ -507,7 +507,7 @@ class TextRow(Record):
 
     Attributes:
         named: folders and pictures that were named.
-        name: name of the folder, or the number of pictures.
+        name: name of the folder or picture that was named first, and of what was named besides.
         order: source of the order: ``numbers`` that a person gave, times (``taken``), a ``counter`` in the
             names, the ``name``, or ``any`` if there is none.
         photographs: the photographs, in order.

@@ -117,8 +117,7 @@ def test_what_must_be_has_the_probability_1():
 def test_any_row_is_aligned(steps, count, kind, data):
     rng, scale = np.random.default_rng(data.draw(SEEDS)), data.draw(st.sampled_from([0.0, 1.0, 20.0]))
     fixed = data.draw(st.dictionaries(st.integers(0, count - 1), st.integers(0, steps - 1)))
-    evidence, in_order = scale * rng.normal(size=(steps, count)), data.draw(st.booleans())
-    found = align(evidence, rows_of(count, kind), fixed, in_order=in_order)
+    found = align(scale * rng.normal(size=(steps, count)), rows_of(count, kind), fixed)
     assert np.isfinite([found.gain, found.kept]).all()
     assert adds_up(found.belongs)
 

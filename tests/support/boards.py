@@ -105,12 +105,13 @@ class Shelf(Records):
         ids, groups = [one.id for one in made], [one.group for one in made]
         self.gallery = Gallery(ids, groups, {"base": space(base), "looks": space(looks)})
 
-    def under(self, folder):
-        return [one for one in self.pictures.values() if f"{one.path}/".startswith(folder.rstrip("/") + "/")]
+    def under(self, places):
+        inside = tuple(f"{place.rstrip('/')}/" for place in places)
+        return [one for one in self.pictures.values() if f"{one.path}/".startswith(inside)]
 
     def folders(self):
         """What `named_row` and `score_board` ask of a catalogue."""
-        inside = [[one.id for one in self.under(f"/p/{name}")] for name in self.names]
+        inside = [[one.id for one in self.under([f"/p/{name}"])] for name in self.names]
         return SimpleNamespace(
             under=self.under,
             pictures=self,

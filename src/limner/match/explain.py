@@ -194,6 +194,8 @@ def _step(
         origin, reason = "pinned", "You fixed this picture here."
     elif s in board.given:
         origin, reason = "given", "The text itself shows this picture here."
+    elif board.placed is not None and board.placed.place[s, columns[0]]:
+        reason = _why_there(board.placed, s, columns[0], chosen)
     else:
         reason = _why(board, s, columns[0], chosen, gap, shown)
     return BoardStep(
@@ -236,28 +238,16 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
     return [caption.text for caption in picture.captions], labels
 
 
-def _why(  # noqa: PLR0917
-    board: Considered,
-    s: int,
-    column: int,
-    chosen: Candidate,
-    gap: float | None,
-    shown: Mapping[str, str],
-) -> str:
-    """Reason for a choice: its place in a row, or what it has in common with the step."""
-    if board.placed is not None and board.placed.place[s, column]:
-        row = int(board.placed.row[s, column])
-        of = counted(board.placed.sizes[row], "photograph")
-        reason = (
-            f"The {ordinal(int(board.placed.place[s, column]))} of {of} in"
-            f" {board.placed.names[row]}, which follow your steps"
-        )
-        if board.placed.sizes[row] == 1:
-            reason = f"The only photograph in {board.placed.names[row]}"
-        if chosen.probability is not None and fit_of(chosen.probability) != "fits":
-            reason += f"; {SURE[fit_of(chosen.probability)]}"
-        return f"{reason}."
-    return _why_alike(board, s, column, chosen, gap, shown)
+def _why_there(placed: Placed, s: int, column: int, chosen: Candidate) -> str:
+    """A sentence such as: The fourth of 9 photographs in Lemon cake, which follow your steps."""
+    row, place = int(placed.row[s, column]), int(placed.place[s, column])
+    name, size = placed.names[row], placed.sizes[row]
+    reason = f"The {ordinal(place)} of {size:,} photographs in {name}, which follow your steps"
+    if size == 1:
+        reason = f"The only photograph in {name}"
+    if chosen.probability is not None and fit_of(chosen.probability) != "fits":
+        reason += f"; {SURE[fit_of(chosen.probability)]}"
+    return f"{reason}."
 
 
 def ordinal(number: int) -> str:
@@ -276,7 +266,7 @@ def ordinal(number: int) -> str:
 _ORDINALS = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
 
 
-def _why_alike(  # noqa: PLR0917
+def _why(  # noqa: PLR0917
     board: Considered,
     s: int,
     column: int,

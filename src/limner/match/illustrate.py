@@ -565,13 +565,14 @@ def choose_pictures(
         placed=scored.placed,
         named_row="" if scored.row is None else scored.row.name,
     )
-    steps = explain(considered, pictures, as_it_is or {})
+    steps, row = explain(considered, pictures, as_it_is or {}), None
+    if scored.row is not None:
+        belongs = {} if scored.placed is None else scored.placed.steps
+        row = text_row(scored.row, options.named, steps, belongs)
     return Board(
         story=scored.story,
         steps=steps,
-        row=None
-        if scored.row is None
-        else text_row(scored.row, options.named, steps, _belonging(scored.placed)),
+        row=row,
         library=library,
         channels=tuple(one.name for one in scored.asked),
         threshold=limit,
@@ -727,10 +728,6 @@ def _worth(
         whole = np.where(np.isfinite(value), np.log(sure / (1 - sure)), -np.inf)
         return whole, value, pinned, np.where(pool.there, scored.placed.chance, 0.0)
     return whole, whole - whole.min(where=np.isfinite(whole), initial=0.0), pinned, chance
-
-
-def _belonging(placed: Placed | None) -> Mapping[str, int]:
-    return {} if placed is None else placed.steps
 
 
 def text_row(

@@ -259,7 +259,7 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
-        inside = [picture for place in chosen.named for picture in self.catalogue.under(place)]
+        inside = self.catalogue.under(chosen.named) if chosen.named and (named or bans or chosen.bans) else []
 
         def found(name: str) -> str:
             """Id of a picture; if several have the name, that of the named pictures."""

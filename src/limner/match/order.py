@@ -335,9 +335,7 @@ class Alignment:
     kept: float
 
 
-def align(
-    evidence: Float64Array, row: Photographs, given: Mapping[int, int], *, in_order: bool = True
-) -> Alignment:
+def align(evidence: Float64Array, row: Photographs, given: Mapping[int, int]) -> Alignment:
     """Align the photographs of a named row with the steps of a text.
 
     If there are as many photographs as steps, they are a list: a photograph given to a step moves to that
@@ -347,7 +345,6 @@ def align(
         evidence: (S, n) log-likelihood ratios, photographs in order.
         row: the photographs.
         given: step of the photographs that are given to one, by place.
-        in_order: whether the row has an order.
     """
     steps, count = evidence.shape
     likelihood = scaled(evidence)
@@ -357,9 +354,6 @@ def align(
         likelihood[step, place] = 1.0
     loose = (1 - row.stranger) * likelihood / steps
     loose /= loose.sum(axis=0) + row.stranger
-    kept = float(1 - row.stranger.mean())
-    if not in_order:
-        return Alignment(loose, 0.0, kept)
     listed = np.arange(count)
     if count == steps and len(set(given.values())) == len(given):
         rest = iter([place for place in range(count) if place not in given])
@@ -371,7 +365,7 @@ def align(
     belongs[:, listed] = both[0]
     gain = float(total[0] - total[1])
     share = float(np.exp(-np.logaddexp(0.0, -log(IN_ORDER / (1 - IN_ORDER)) - gain)))
-    return Alignment(share * belongs + (1 - share) * loose, gain / steps, kept)
+    return Alignment(share * belongs + (1 - share) * loose, gain / steps, float(1 - row.stranger.mean()))
 
 
 PRIORS = {"none": 0.77, "order": 0.13, "any": 0.05, "stretch": 0.03}

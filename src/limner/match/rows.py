@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -38,8 +38,8 @@ LONG = 200
 class Folders(Protocol):
     """What a catalogue knows about folders."""
 
-    def under(self, folder: str) -> list[Picture]:
-        """Pictures with a file in a folder or below it; or with this file."""
+    def under(self, places: Sequence[str]) -> list[Picture]:
+        """Pictures with a file at one of the paths, or below one of them."""
 
     def folders_of(self, ids: Iterable[str]) -> IntArray:
         """Number of each picture's folder."""
@@ -63,7 +63,7 @@ class NamedRow:
     """The photographs that are named beside a text.
 
     Attributes:
-        name: name of the folder, or number of the pictures.
+        name: name of the folder or picture that was named first, and of what was named besides.
         pictures: ids of all of them.
         places: see `limner.pictures.taking.RowOrder`; without an order, one place for each picture.
         order: how the order was found; ``any`` if there is none.
@@ -108,14 +108,14 @@ def named_row(
     Raises:
         DataError: nothing that is named is in the library.
     """
-    found: dict[str, Picture] = {}
-    for path in named:
-        for picture in catalogue.under(path):
-            inside = tuple(one for one in picture.paths if one == path or one.startswith(_within(path)))
-            found.setdefault(picture.id, picture.model_copy(update={"paths": inside or picture.paths}))
+    found = catalogue.under(named)
     if not found:
         raise DataError(f"{', '.join(named)}: no picture of it is in the library; index it first")
-    pictures, name = _called(list(found.values()), named, story)
+    files, folders = set(named), tuple(map(_within, named))
+    for at, picture in enumerate(found):
+        inside = tuple(path for path in picture.paths if path in files or path.startswith(folders))
+        found[at] = picture.model_copy(update={"paths": inside or picture.paths})
+    pictures, name = _called(found, named, story)
     shared = shared and not name
     if not name:
         first, *others = (Path(path).name for path in named)
@@ -209,6 +209,8 @@ MEMBERS = 300
 """No further row is compared after this many photographs."""
 LIKELY = 0.9
 """Probability that a picture fits, if it belongs to the row of the text."""
+ELSEWHERE = 0.8
+"""Probability that a step that the row of the text leaves out shows a picture from elsewhere."""
 PRESENT = 0.2
 """A photograph that belongs to the text with a lower probability is not shown."""
 BELONGS = 0.5
@@ -266,6 +268,19 @@ def _dense(pool: Pool, values: Float64Array, empty: float) -> Float64Array:
     return found
 
 
+def _cells(pool: Pool, evidence: Float64Array, values: Any, empty: Any) -> Any:  # noqa: ANN401  (any array)
+    """Values (S, C) by step and candidate, (S, K); `empty` for pictures without evidence (S, C)."""
+    cells = np.arange(len(evidence))[:, None], pool.items
+    return np.where(pool.there & np.isfinite(evidence[cells]), values[cells], empty)
+
+
+def _worded(pool: Pool) -> BoolArray:
+    """Mask (C,) of the candidates with words."""
+    found: BoolArray = np.zeros(len(pool.rows), dtype=bool)
+    found[pool.items[first_of(pool, WORDS).present]] = True
+    return found
+
+
 def place_named(
     pool: Pool,
     evidence: Float64Array,
@@ -312,8 +327,7 @@ def place_named(
     if shots and free:
         first = np.array([own[0] for own in shots])
         cells = np.ix_(np.array(free), first)
-        said = _dense(pool, first_of(pool, WORDS).present.astype(np.float64), 0.0)[cells]
-        told = known[cells] * np.where(said > 0, NAMED["words"], NAMED["pixels"])
+        told = known[cells] * np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
         found = align(
             np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
         )
@@ -331,12 +345,10 @@ def place_named(
                 chance[free, one], place_of[free, one] = certain[:, at], at + 1
                 if belongs[:, at].sum() >= BELONGS:
                     lies[pool.gallery.ids[int(pool.rows[one])]] = free[int(belongs[:, at].argmax())]
-    cells = np.arange(len(known))[:, None], pool.items
-    allowed = pool.there & np.isfinite(known[cells])
     return Placed(
-        value=np.where(allowed, value[cells], -np.inf),
-        chance=np.where(allowed, chance[cells], 0.0),
-        place=place_of[cells],
+        value=_cells(pool, known, value, -np.inf),
+        chance=_cells(pool, known, chance, 0.0),
+        place=_cells(pool, known, place_of, 0),
         row=np.zeros(pool.items.shape, dtype=np.int64),
         names=(row.name,),
         sizes=(len(shots),),
@@ -380,7 +392,7 @@ def likely_rows(
     sums = np.zeros((len(known), len(folders)))
     np.add.at(sums.T, inverse, known.T)
     sizes = catalogue.folder_sizes[folders]
-    best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, 4 * len(known))).sum(axis=0)
+    best = np.log(1 - OF_ROW + OF_ROW * sums / np.minimum(sizes, LARGE * len(known))).sum(axis=0)
     titles = [_shared_words(catalogue.folder_name(int(folder)), story) for folder in folders]
     best = np.where(sizes > 1, best + TITLED * np.array(titles), -np.inf)
     found: list[LibraryRow] = []
@@ -421,7 +433,7 @@ def _likelihood(pool: Pool, evidence: Float64Array) -> Float64Array:
     """
     known = np.exp(INSIDE * np.maximum(_dense(pool, evidence, LOWEST), LOWEST))
     found = _dense(pool, (pool.found & np.isfinite(evidence)).astype(np.float64), 0.0) > 0
-    said = (_dense(pool, first_of(pool, WORDS).present.astype(np.float64), 0.0) > 0).any(axis=0)
+    said = _worded(pool)
     worded = np.zeros(len(pool.gallery), dtype=bool)
     for name in set(WORDS) & set(pool.gallery.spaces):
         worded |= np.asarray(pool.gallery.space(name).present)
@@ -521,7 +533,7 @@ def place_in_library(  # noqa: PLR0917
         share = np.zeros(known.shape)
         fits = fitting.copy()
         share[np.ix_(np.array(free), members)] = belief.belongs
-        rest = 0.8 * np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1) * by_itself
+        rest = ELSEWHERE * np.clip(1 - share.sum(axis=1, keepdims=True), 0, 1) * by_itself
         rest[:, members] = 0.0
         fits[:, members] = np.maximum(LIKELY, fits[:, members])
         value += belief.weight * (share + rest)
@@ -533,13 +545,11 @@ def place_in_library(  # noqa: PLR0917
         place_of = np.where(stronger, places, place_of)
         row_of = np.where(stronger, belief.row, row_of)
     place_of = np.where(2 * strongest > value, place_of, 0)
-    cells = np.arange(len(known))[:, None], pool.items
-    allowed = pool.there & np.isfinite(known[cells])
     return Placed(
-        value=np.where(allowed, value[cells], -np.inf),
-        chance=np.where(allowed, chance[cells], 0.0),
-        place=place_of[cells],
-        row=row_of[cells],
+        value=_cells(pool, known, value, -np.inf),
+        chance=_cells(pool, known, chance, 0.0),
+        place=_cells(pool, known, place_of, 0),
+        row=_cells(pool, known, row_of, 0),
         names=tuple(row.name for row in kept),
         sizes=tuple(len(row.places) for row in kept),
     )

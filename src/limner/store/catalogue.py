@@ -217,18 +217,16 @@ class Catalogue:
         """
         return self._take(self._rows(ids))
 
-    def under(self, place: str) -> list[Picture]:
-        """Pictures with a file in a folder or below it, or with a file at this path."""
-        return self.pictures(self.passing(Only(folder=place)) or self._at(place))
-
-    def _at(self, path: str) -> list[str]:
-        """Id of the picture with a file at a path, if there is one."""
-        there = pc.any(pc.equal(pc.list_flatten(self._table["paths"]), path)).as_py()
-        if not there:
-            return []
-        parents = pc.list_parent_indices(self._table["paths"])
-        rows = parents.filter(pc.equal(pc.list_flatten(self._table["paths"]), path))
-        return [self.ids[int(rows[0].as_py())]]
+    def under(self, places: Sequence[str]) -> list[Picture]:
+        """Pictures with a file at one of the paths, or below one of them, in order of ids."""
+        paths = self._table["paths"]
+        files = pc.list_flatten(paths)
+        named = pc.is_in(files, pa.array(places, files.type))
+        inside = np.zeros(len(self), dtype=bool)
+        inside[pc.list_parent_indices(paths).filter(named).to_numpy()] = True
+        for folder in set(places).difference(files.filter(named).to_pylist()):
+            inside |= _fitting(self._table, "", Only(folder=folder))
+        return self._take(np.flatnonzero(inside))
 
     def folders_of(self, ids: Iterable[str]) -> IntArray:
         """(K,) number of the folder of each picture's first file; see `in_folder`."""
