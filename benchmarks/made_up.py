@@ -178,7 +178,8 @@ def rows_of(numbers: range) -> tuple[pa.Table, pa.Table]:
         **{"size": 1, "mtime_ns": 1, "sha256": ids, "status": "ok", "reason": "", "words_key": ""},
         **{"id": ids, "group": ids, "paths": pa.ListArray.from_arrays(one_each, pa.array(paths))},
         **{"width_px": 400, "height_px": 300, "format": "JPEG", "size_bytes": 1, "labels": None},
-        **{"phash": [one[:16] for one in ids], "stamp": "", "credit": "", "license": ""},
+        **{"phash": [one[:16] for one in ids], "stamp": "", "credit": "", "license": "", "camera": "made-up"},
+        "taken_from": ["camera" if number % 2 else "" for number in numbers],
         "captions": pa.ListArray.from_arrays(one_each, captions),
         "taken": [day.isoformat() if number % 2 else None for number, day in zip(numbers, days, strict=True)],
     }
