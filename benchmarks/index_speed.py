@@ -69,7 +69,7 @@ def found(folder):
 
 
 def reader(one):
-    from limner.store.batches import Reader
+    from limner.scale.batches import Reader
 
     return Reader([one], lambda sha: [one])
 
@@ -98,7 +98,7 @@ def forward(folder, workers):
 
 def index(folder, workers):
     """The whole pipeline into a new library."""
-    from limner.store.ingest import index as fill
+    from limner.scale.ingest import index as fill
 
     one = encoder(os.environ.get("ENGINE", "openvino" if find_spec("openvino") else "torch"))
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))

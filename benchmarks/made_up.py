@@ -14,9 +14,9 @@ from PIL import Image
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.catalogue import text_encoder
 from limner.match.encoder_setup import picture_encoders
-from limner.store.ingest import index
-from limner.store.library import PictureStore
-from limner.store.store import (
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
+from limner.scale.store import (
     FILES,
     FILES_SCHEMA,
     PICTURES,
@@ -25,7 +25,7 @@ from limner.store.store import (
     vectors_name,
     vectors_schema,
 )
-from limner.store.write import file_key, vector_table
+from limner.scale.write import file_key, vector_table
 
 Draw = Callable[[np.random.Generator, int], FloatArray]
 """So many unit rows of a space."""

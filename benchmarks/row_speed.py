@@ -24,7 +24,7 @@ from ordinary.rows import START
 from limner.match import illustrate
 from limner.match.illustrate import BoardOptions
 from limner.records import Picture, Step, Story
-from limner.store.vectors import Gallery, Space
+from limner.scale.vectors import Gallery, Space
 
 WORDS = (
     "a dog runs on the beach",

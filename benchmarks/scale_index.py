@@ -24,7 +24,7 @@ from harness import arguments, memory_mb, processor_s
 from made_up import draw
 
 from limner.files import write_text
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 
 SAMPLE_S = 0.5
 

@@ -23,9 +23,9 @@ from made_up import bare
 
 from limner.arrays import unit_rows
 from limner.research.evaluation.linear import linear_channels
-from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Index
-from limner.store.store import PICTURES, vectors_name
+from limner.scale.library import PictureStore
+from limner.scale.search import EncodedChannel, Index
+from limner.scale.store import PICTURES, vectors_name
 
 SPACE, TEXTS, STEPS, CONSIDERED, WANTED = "base", 10, 10, 200, 50
 
@@ -50,7 +50,7 @@ def texts(around):
 def build(folder, around):
     """Search index and its measures."""
     from limner.progress import Progress
-    from limner.store import vector_index
+    from limner.scale import vector_index
 
     library = PictureStore.open(folder)
     taken = timed(lambda: vector_index.prepare(library, Progress()))
@@ -66,7 +66,7 @@ def build(folder, around):
 
 def ask(folder, around, *, exact):
     """Times of ten-step texts, each alone and in context as a storyboard asks; the first apart."""
-    from limner.store.approximate import ApproximateIndex
+    from limner.scale.approximate import ApproximateIndex
 
     asked, evidence = texts(around)
     library, best, times = PictureStore.open(folder), [], []
@@ -96,8 +96,8 @@ def ask(folder, around, *, exact):
 def against(library, asked, best):
     """Recall of the texts themselves, by a pass over everything."""
     from limner.research.evaluation.uncertainty import interval
-    from limner.store.approximate import VectorTable
-    from limner.store.vector_index import survey
+    from limner.scale.approximate import VectorTable
+    from limner.scale.vector_index import survey
 
     table, nobody = VectorTable(library.store, SPACE), np.zeros(0, dtype="S64")
     flat = asked.reshape(TEXTS * STEPS, -1)

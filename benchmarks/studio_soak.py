@@ -26,7 +26,7 @@ from made_up import request, whole
 from PIL import Image
 
 from limner.checksums import seal_bytes
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.studio.pictures import cache_folder
 
 SIDE = 256

@@ -35,9 +35,9 @@ from limner.encoders.text_cache import RecentTextCache
 from limner.match.illustrate import step_texts
 from limner.match.illustrator import Illustrator
 from limner.records import Story
-from limner.store.catalogue import Only, picture_of
-from limner.store.library import PictureStore
-from limner.store.store import PICTURES, PICTURES_SCHEMA
+from limner.scale.catalogue import Only, picture_of
+from limner.scale.library import PictureStore
+from limner.scale.store import PICTURES, PICTURES_SCHEMA
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio

@@ -7,7 +7,7 @@ import pytest
 
 import limner
 from limner.errors import counted
-from limner.store.known import IndexReport
+from limner.scale.known import IndexReport
 
 SOURCE = Path(limner.__file__).parent
 NOUNS = (

@@ -13,7 +13,7 @@ from limner.errors import MissingError
 from limner.library import as_path
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 

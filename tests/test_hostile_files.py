@@ -19,8 +19,8 @@ from limner.research.evaluation.refinement import REFINEMENT, Refinement, read_r
 from limner.research.evaluation.results import Result
 from limner.research.runs.run import Run
 from limner.research.training.checkpoint import BEST
-from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]
 from fakes import FakeImages, FakeTexts, noise_picture

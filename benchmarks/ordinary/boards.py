@@ -24,11 +24,11 @@ from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
-from limner.store.library import FolderHome, PictureStore
-from limner.store.search import Channel, EncodedChannel
-from limner.store.store import Settings, SpaceInfo, TableState
-from limner.store.vectors import Gallery
-from limner.store.write import CAPTION_SPACES
+from limner.scale.library import FolderHome, PictureStore
+from limner.scale.search import Channel, EncodedChannel
+from limner.scale.store import Settings, SpaceInfo, TableState
+from limner.scale.vectors import Gallery
+from limner.scale.write import CAPTION_SPACES
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 

@@ -28,7 +28,7 @@ from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import StorySet, read_story_pairs
 from limner.research.datasets.splits import split_by_source, split_pairs
 from limner.research.worlds import PictureBook, SyntheticStory, draw
-from limner.store.vectors import Gallery, Space
+from limner.scale.vectors import Gallery, Space
 
 Part = Literal["fit", "choose", "report"]
 Words = Literal["shown", "hidden", "third"]

@@ -24,7 +24,7 @@ from limner.files import display
 from limner.language import ENGLISH
 from limner.match.encoder_setup import AUTO, encoders_for
 from limner.records import Arrangement, Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.store.library import (
+from limner.scale.library import (
     PictureStore,
     home_of,
     library_to_index,
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
-    from limner.store.catalogue import Catalogue, Only, Shape
-    from limner.store.known import IndexReport
-    from limner.store.library import LibrarySummary
+    from limner.scale.catalogue import Catalogue, Only, Shape
+    from limner.scale.known import IndexReport
+    from limner.scale.library import LibrarySummary
     from limner.text.picture_files import InLibrary
     from limner.text.read import Format
 
@@ -237,7 +237,7 @@ class Library:
             MissingError: a source does not exist.
             KeyboardInterrupt: the user pressed Ctrl-C; the pictures read so far stay in the library, and the
                 same call continues. With `progress`, the report states it instead.
-            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.store.ingest.index`.
+            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.scale.ingest.index`.
         Warns:
             LimnerWarning: so much of a folder is missing that its drive may be disconnected; nothing was
                 forgotten. With `progress`, the report states it instead.
@@ -248,7 +248,7 @@ class Library:
             (0, 0)
         """
         from limner.progress import RESUME, index_progress
-        from limner.store.ingest import index  # searching and illustrating do not need it
+        from limner.scale.ingest import index  # searching and illustrating do not need it
 
         places = [as_path(source, "add") for source in sources]
         if address is not None and engine != "ray":
@@ -272,7 +272,7 @@ class Library:
                 )
                 cluster = None
                 if engine == "ray":
-                    from limner.store.cluster import ClusterEngine
+                    from limner.scale.cluster import ClusterEngine
 
                     cluster = ClusterEngine(chosen.again, address, workers)
                 report = index(
@@ -314,9 +314,9 @@ class Library:
         Returns:
             Number of files that were forgotten.
         Raises:
-            LimnerError: as `limner.store.ingest.index`.
+            LimnerError: as `limner.scale.ingest.index`.
         """
-        from limner.store.ingest import index
+        from limner.scale.ingest import index
 
         report = index([as_path(folder, "forget")], self.store, forget=True)
         self._opened.clear()
@@ -339,7 +339,7 @@ class Library:
             LimnerError: as `limner.describe.pictures.describe_pictures`.
         """
         from limner.describe.pictures import describe_pictures
-        from limner.store.words import caption_encoders
+        from limner.scale.words import caption_encoders
 
         encoders = caption_encoders(self.store.settings.spaces)
         return describe_pictures(self.store, chat, encoders, every=every, limit=limit, progress=progress)
@@ -352,9 +352,9 @@ class Library:
         Returns:
             Number of pictures whose captions were removed.
         Raises:
-            LimnerError: as `limner.store.words.remove_descriptions`.
+            LimnerError: as `limner.scale.words.remove_descriptions`.
         """
-        from limner.store.words import caption_encoders, remove_descriptions
+        from limner.scale.words import caption_encoders, remove_descriptions
 
         return remove_descriptions(self.store, caption_encoders(self.store.settings.spaces), model)
 
@@ -824,7 +824,7 @@ def _conditions(
     Raises:
         ConfigError: a day is not a date, or the orientation is unknown.
     """
-    from limner.store.catalogue import Only, Shape
+    from limner.scale.catalogue import Only, Shape
 
     days: list[date | None] = []
     for name, day in (("after", after), ("before", before)):

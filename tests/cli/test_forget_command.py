@@ -10,7 +10,7 @@ from fakes import noise_picture
 import limner
 from limner.cli.main import run
 from limner.errors import LimnerWarning
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 
 QUICK = ("--encoder", "colour", "--no-captions")
 

@@ -26,9 +26,9 @@ from limner.research.systems.complementary import memory
 from limner.research.systems.complementary.model import ComplementaryConfig
 from limner.research.training import checkpoint
 from limner.research.training.checkpoint import HISTORY
-from limner.store.ingest import index
-from limner.store.library import PictureStore
-from limner.store.search import Evidence
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
+from limner.scale.search import Evidence
 from limner.studio.pictures import Thumbnails, cache_folder
 from limner.verification import NOT_COVERED
 

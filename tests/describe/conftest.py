@@ -4,8 +4,8 @@ import pytest
 from chat_server import chat_server
 from fakes import FakeTexts, noise_picture
 
-from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from limner.describe.chat import Chat
 from limner.describe.pictures import DescribeReport, describe_pictures
 from limner.errors import CheckpointError, DataError
 from limner.records import Problem
-from limner.store import words as words_module
-from limner.store.ingest import index
-from limner.store.library import PictureStore
-from limner.store.words import (
+from limner.scale import words as words_module
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
+from limner.scale.words import (
     Described,
     ModelWords,
     remove_descriptions,
@@ -26,7 +26,7 @@ from limner.store.words import (
     write_descriptions,
     write_words,
 )
-from limner.store.write import sentences_of
+from limner.scale.write import sentences_of
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from limner.encoders.sentences import NamedSentences
 from limner.errors import DataError, MissingError
 from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 
 WORDS = ["mbwa", "anakimbia", "ufukweni", "paka", "amelala", "kitandani", "mtoto", "anakula", "keki"]
 

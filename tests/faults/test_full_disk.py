@@ -14,7 +14,7 @@ import limner
 from limner import files
 from limner.errors import StorageError
 from limner.files import reserve, storage_error, write_bytes
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 
 # None of them maps what it cuts: the journals of scenes and of features, and the manifest of pictures.
 TRUNCATES = {"research/datasets/features.py", "research/datasets/fetch.py", "research/scenes/folder.py"}
@@ -22,7 +22,7 @@ KEEPS_ARRAY = """
 import sys
 from pathlib import Path
 import numpy as np
-from limner.store.cache import Cache
+from limner.scale.cache import Cache
 place = Path(sys.argv[1])
 for name, rows in (("small", 100), ("large", 10_000)):
     cache = Cache(place / "cache")

@@ -9,8 +9,8 @@ from faulty_store import Fault, faulty
 from object_store import new_bucket
 
 from limner.errors import MissingError
-from limner.store import batches, ingest
-from limner.store.library import SETTINGS, PictureStore
+from limner.scale import batches, ingest
+from limner.scale.library import SETTINGS, PictureStore
 
 pytestmark = pytest.mark.slow
 

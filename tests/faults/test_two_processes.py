@@ -10,7 +10,7 @@ from index_processes import processes
 from starlette.testclient import TestClient
 
 from limner.cli.main import run
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.studio import engine
 from limner.studio.app import create_app
 from limner.studio.routes import Studio

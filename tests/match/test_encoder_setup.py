@@ -9,8 +9,8 @@ from limner.encoders.base_file import image_fingerprints, shipped_file
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.encoder_setup import picture_encoders
 from limner.match.illustrator import Illustrator
-from limner.store.library import PictureStore
-from limner.store.store import SpaceInfo
+from limner.scale.library import PictureStore
+from limner.scale.store import SpaceInfo
 
 pytestmark = pytest.mark.slow
 
@@ -118,13 +118,13 @@ def test_workers_of_a_cluster_take_the_precision_of_the_machine_that_asks(tmp_pa
     """Each would else take what is usual on its own processor or card, and be refused."""
     factories, given, quick = [], [], list(precisions)
     monkeypatch.setattr("limner.match.encoder_setup.usual_precision", lambda _: quick[0])
-    monkeypatch.setattr("limner.store.cluster.ClusterEngine", lambda make, *_: factories.append(make))
+    monkeypatch.setattr("limner.scale.cluster.ClusterEngine", lambda make, *_: factories.append(make))
 
     def index(*_, image_encoders, **__):
         given.extend(image_encoders)
         raise MissingError("enough")
 
-    monkeypatch.setattr("limner.store.ingest.index", index)
+    monkeypatch.setattr("limner.scale.ingest.index", index)
     with pytest.raises(MissingError, match="enough"):
         limner.Library(tmp_path / "library").add(tmp_path, encoders=["base"], engine="ray")
     quick.reverse()

@@ -10,8 +10,8 @@ from limner.cli.main import run
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
 from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
-from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
 
 CAPTIONS = {
     "cake": "A chocolate cake with candles on a table",

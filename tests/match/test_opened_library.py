@@ -23,11 +23,11 @@ from limner.progress import Progress
 from limner.records import Board, Picture
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store import vector_index
-from limner.store.approximate import ApproximateIndex
-from limner.store.catalogue import Catalogue, Only
-from limner.store.library import PictureStore
-from limner.store.search import COSINE, Channel, Index
+from limner.scale import vector_index
+from limner.scale.approximate import ApproximateIndex
+from limner.scale.catalogue import Catalogue, Only
+from limner.scale.library import PictureStore
+from limner.scale.search import COSINE, Channel, Index
 from limner.studio.engine import illustrate_story
 from limner.studio.step_edits import Constraints
 from limner.text.read import read_text

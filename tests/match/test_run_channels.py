@@ -13,8 +13,8 @@ from limner.match.illustrator import Illustrator
 from limner.match.trained import asked, relation_channel, run_channel
 from limner.records import Board
 from limner.research.runs.run import Run
-from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Index
+from limner.scale.library import PictureStore
+from limner.scale.search import EncodedChannel, Index
 from limner.text.read import read_text
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]

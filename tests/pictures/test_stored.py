@@ -11,8 +11,8 @@ from limner.errors import MissingError
 from limner.locations import file_system, location
 from limner.pictures.decode import PictureError, read_file
 from limner.pictures.thumbnails import locate, shrink
-from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
 
 pytestmark = pytest.mark.slow
 

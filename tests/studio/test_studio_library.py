@@ -17,8 +17,8 @@ from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.export import LAYOUTS
 from limner.records import Picture
-from limner.store.known import IndexReport
-from limner.store.library import PictureStore
+from limner.scale.known import IndexReport
+from limner.scale.library import PictureStore
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine

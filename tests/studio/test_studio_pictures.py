@@ -19,8 +19,8 @@ from starlette.testclient import TestClient
 from limner.checksums import seal_bytes, unseal_bytes
 from limner.cli.main import run as limner
 from limner.errors import LimnerWarning
-from limner.store.ingest import index
-from limner.store.library import PictureStore
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.pictures import SIDES, Thumbnails, cache_folder, side_for

@@ -13,7 +13,7 @@ from limner.errors import DataError, MissingError
 from limner.research.evaluation.judged import read_qrels, read_topics
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from limner.match.calibration import load
 from limner.match.illustrate import BoardOptions
 from limner.match.trained import relation_channel, run_channel
 from limner.research.runs.run import Run
-from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Evidence, Index
+from limner.scale.library import PictureStore
+from limner.scale.search import EncodedChannel, Evidence, Index
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, illustrate_story
 from limner.studio.routes import Studio

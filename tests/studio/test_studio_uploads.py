@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
 from limner.server.security import Guard, Guarded
-from limner.store.ingest import index
-from limner.store.library import PictureStore
-from limner.store.words import ModelWords, caption_encoders, write_descriptions
+from limner.scale.ingest import index
+from limner.scale.library import PictureStore
+from limner.scale.words import ModelWords, caption_encoders, write_descriptions
 from limner.studio import uploads
 from limner.studio.app import create_app
 from limner.studio.engine import Engine

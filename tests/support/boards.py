@@ -9,8 +9,8 @@ import numpy as np
 from limner.match.calibration import Calibration
 from limner.match.illustrate import choose_pictures, score_board
 from limner.records import Caption, Picture, Step, Story
-from limner.store.search import COSINE, Channel
-from limner.store.vectors import Gallery, Space
+from limner.scale.search import COSINE, Channel
+from limner.scale.vectors import Gallery, Space
 
 
 class TableEncoder:

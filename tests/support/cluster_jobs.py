@@ -8,8 +8,8 @@ from pathlib import Path
 
 from fakes import FakeImages, FakeTexts
 
-from limner.store import batches, ingest
-from limner.store.cluster import ClusterEngine, _connected
+from limner.scale import batches, ingest
+from limner.scale.cluster import ClusterEngine, _connected
 
 
 class DyingImages(FakeImages):

@@ -20,7 +20,7 @@ from limner.export.storyboard_json import load
 from limner.research.study.records import read_study
 from limner.research.study.votes import VoteBase
 from limner.research.training import checkpoint
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.studio.app import create_app
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio

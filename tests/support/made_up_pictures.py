@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from limner.store.catalogue import Catalogue
-from limner.store.store import (
+from limner.scale.catalogue import Catalogue
+from limner.scale.store import (
     PICTURES,
     PICTURES_SCHEMA,
     Store,

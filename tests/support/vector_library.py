@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from limner.arrays import unit_rows
-from limner.store.library import PictureStore
-from limner.store.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
-from limner.store.write import vector_table
+from limner.scale.library import PictureStore
+from limner.scale.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
+from limner.scale.write import vector_table
 
 
 def ids_of(numbers):

@@ -189,7 +189,7 @@ def illustrate(
     pins, count, options = _pins(pin), _count(pictures), _options(settings, sources, shared=len(texts) > 1)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.library import Library, in_library
-    from limner.store.library import spaces_of
+    from limner.scale.library import spaces_of
 
     readings: dict[Path, Reading] = {}
     if sources:

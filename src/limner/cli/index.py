@@ -16,7 +16,7 @@ from limner.progress import RESUME, IndexProgress
 
 if TYPE_CHECKING:
     from limner.library import Library
-    from limner.store.known import IndexReport, MissingFolder
+    from limner.scale.known import IndexReport, MissingFolder
 
 
 def index(

@@ -31,7 +31,7 @@ from limner.verification import (
 )
 
 if TYPE_CHECKING:
-    from limner.store.library import PictureStore
+    from limner.scale.library import PictureStore
 
 TRASH = "trash"
 """Folder of deleted projects, in a folder of projects."""
@@ -62,7 +62,7 @@ def verify(*folders: Path, votes: str | None = None, repair: Flag = False, json:
         Print the result as JSON.
     """
     if not folders:
-        from limner.store.library import library_to_search
+        from limner.scale.library import library_to_search
 
         folders = (library_to_search(note=say),)
     for folder in folders:
@@ -117,9 +117,9 @@ def _inside(folder: Path) -> list[Path]:
 
 
 def _library(folder: Path, asked: VerifyOptions) -> Iterator[Checked]:
-    from limner.store.library import PictureStore
-    from limner.store.store import FILES, PICTURES, SETTINGS_FILE, read_settings, vectors_name
-    from limner.store.tables import MEND
+    from limner.scale.library import PictureStore
+    from limner.scale.store import FILES, PICTURES, SETTINGS_FILE, read_settings, vectors_name
+    from limner.scale.tables import MEND
     from limner.studio.pictures import cache_folder
     from limner.studio.projects import projects_places
 
@@ -156,7 +156,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
         library: the open library; None if its settings are damaged, and nothing is repaired.
         repair: see `verify`.
     """
-    from limner.store.tables import MEND, NOTES, TableFiles
+    from limner.scale.tables import MEND, NOTES, TableFiles
 
     spoilt: dict[str, list[str]] = {}
     for table in sorted((folder / "tables").glob("*.lance")):
@@ -197,7 +197,7 @@ def _tables(folder: Path, library: "PictureStore | None", repair: bool) -> Itera
 
 def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
     """Check the files that were derived from the tables against the checksums that they contain."""
-    from limner.store.cache import MADE, is_whole
+    from limner.scale.cache import MADE, is_whole
 
     if cache.is_symlink():  # links in a library's folder are not followed
         return
@@ -208,7 +208,7 @@ def _cache(cache: Path, repair: bool) -> Iterator[Checked]:
 
 def _own_pictures(library: "PictureStore") -> Iterator[Checked]:
     """Check uploaded pictures and frames of videos against their digests."""
-    from limner.store.store import FILES
+    from limner.scale.store import FILES
 
     home = os.fsencode(library.folder.resolve()) + os.fsencode(os.sep)
     try:
@@ -269,7 +269,7 @@ def _project(folder: Path, _asked: VerifyOptions) -> Iterator[Checked]:
 
 
 def _is_library(folder: Path) -> bool:
-    from limner.store.store import SETTINGS_FILE
+    from limner.scale.store import SETTINGS_FILE
 
     return (folder / SETTINGS_FILE).is_file() or (folder / "tables" / "pictures.lance").is_dir()
 

@@ -16,10 +16,10 @@ from limner.errors import DataError, counted
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
 from limner.records import Picture, Problem
-from limner.store.library import PictureStore
-from limner.store.store import PICTURES, PRESENT, WORDS
-from limner.store.words import ModelWords, described_by, write_descriptions
-from limner.store.write import CAPTION_SPACES, MODEL, Sentences
+from limner.scale.library import PictureStore
+from limner.scale.store import PICTURES, PRESENT, WORDS
+from limner.scale.words import ModelWords, described_by, write_descriptions
+from limner.scale.write import CAPTION_SPACES, MODEL, Sentences
 
 SIDE_PX = 768
 """Longest side in pixels of the copy that is sent to the model."""
@@ -97,7 +97,7 @@ def describe_pictures(
     Args:
         library: an indexed library with a space of captions.
         chat: the vision model.
-        sentences: encoders of captions, see `limner.store.words.caption_encoders`.
+        sentences: encoders of captions, see `limner.scale.words.caption_encoders`.
         every: whether to include pictures that have captions in their files.
         limit: maximum number of pictures to describe; None for all.
         progress: receiver of the progress.

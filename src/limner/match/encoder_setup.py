@@ -32,15 +32,15 @@ from limner.encoders.catalogue import (
 from limner.encoders.weight_files import CLIP, PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.language import ENGLISH
-from limner.store.library import home_of, spaces_of
-from limner.store.store import SpaceInfo
+from limner.scale.library import home_of, spaces_of
+from limner.scale.store import SpaceInfo
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.store.library import PictureStore
-    from limner.store.search import Channel
+    from limner.scale.library import PictureStore
+    from limner.scale.search import Channel
 
 
 AUTO = "auto"
@@ -233,7 +233,7 @@ def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None
         model: folder or name of a sentence-transformers model; None for that of the library, or else the one
             that comes with limner.
     Raises:
-        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `limner.store.store.read_settings`.
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `limner.scale.store.read_settings`.
     """
     if model is not None:
         return sentence_encoder(f"{PREFIX}{model}")
@@ -293,7 +293,7 @@ def encoders_for(
         MissingError: one of them is not known here.
         LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
-    from limner.store.write import CAPTION_SPACES, WORDED_SPACES
+    from limner.scale.write import CAPTION_SPACES, WORDED_SPACES
 
     made, english = spaces_of(place), sentence_encoder(SENTENCES)
     captions, multilingual = CAPTION_SPACES
@@ -404,7 +404,7 @@ def channels_of(
         DataError: the library has no vectors for a requested channel, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
-    from limner.store.search import COSINE, Channel
+    from limner.scale.search import COSINE, Channel
 
     spaces = library.settings.spaces
     for name in names:

@@ -22,7 +22,7 @@ from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, p
 if TYPE_CHECKING:
     from limner.match.rows import Placed
     from limner.records import Board
-    from limner.store.catalogue import Catalogue
+    from limner.scale.catalogue import Catalogue
 
 
 STANDS_OUT = 1.5

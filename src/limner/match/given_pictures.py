@@ -14,7 +14,7 @@ from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Story
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.text.blocks import changed, pictures_of
 
 

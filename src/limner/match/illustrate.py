@@ -56,13 +56,13 @@ from limner.records import (
     TextRow,
     limner_version,
 )
-from limner.store.catalogue import BoolArray
-from limner.store.search import COSINE, Channel, EncodedChannel, Index, SimilarityQuery
-from limner.store.vectors import Gallery
+from limner.scale.catalogue import BoolArray
+from limner.scale.search import COSINE, Channel, EncodedChannel, Index, SimilarityQuery
+from limner.scale.vectors import Gallery
 from limner.text.blocks import text_of
 
 if TYPE_CHECKING:
-    from limner.store.approximate import ApproximateIndex
+    from limner.scale.approximate import ApproximateIndex
 
 CANDIDATES = 200
 """Default number of candidates per step and channel."""

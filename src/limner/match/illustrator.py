@@ -37,10 +37,10 @@ from limner.match.languages import (
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
 from limner.records import Board, BoardStep, Candidate, Problem, Story
-from limner.store.catalogue import BoolArray, Only
-from limner.store.library import PictureStore
-from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
-from limner.store.vectors import FEW_TEXTS
+from limner.scale.catalogue import BoolArray, Only
+from limner.scale.library import PictureStore
+from limner.scale.search import Channel, EncodedChannel, Evidence, Index, Request
+from limner.scale.vectors import FEW_TEXTS
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, BoardScores
     from limner.progress import Progress
-    from limner.store.approximate import ApproximateIndex
+    from limner.scale.approximate import ApproximateIndex
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -164,7 +164,7 @@ class Illustrator:
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
         if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.store.approximate import ApproximateIndex  # needed by few libraries
+            from limner.scale.approximate import ApproximateIndex  # needed by few libraries
 
             if ApproximateIndex.usable(self.library, spaces):
                 return ApproximateIndex(self.library, sorted(spaces))

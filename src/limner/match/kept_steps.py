@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions
     from limner.records import Board, BoardStep, Step, Story
-    from limner.store.catalogue import Catalogue
+    from limner.scale.catalogue import Catalogue
 
 STAYS_BLANK = "No picture here, as in the storyboard that was kept."
 

@@ -16,12 +16,12 @@ from limner.arrays import FloatArray, unit_rows
 from limner.encoders.trained import MODEL, TrainedRun
 from limner.errors import CheckpointError, ConfigError, DataError, counted, unknown
 from limner.match.illustrate import step_texts
-from limner.store.search import Channel, Evidence
+from limner.scale.search import Channel, Evidence
 
 if TYPE_CHECKING:
     from limner.records import Board
-    from limner.store.library import PictureStore
-    from limner.store.vectors import Gallery
+    from limner.scale.library import PictureStore
+    from limner.scale.vectors import Gallery
 
 RELATION = "relation"
 # Chosen, not fitted: a picture one standard deviation above the mean of its text has even odds, and each

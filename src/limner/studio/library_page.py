@@ -12,10 +12,10 @@ from functools import lru_cache
 from limner.errors import DataError
 from limner.files import display
 from limner.records import Picture
-from limner.store.catalogue import Facets, Only, Order
-from limner.store.library import PictureStore, spaces_of
-from limner.store.words import Described, PictureWords, caption_encoders, words_of, write_words
-from limner.store.write import CAPTIONS, MULTILINGUAL, Sentences
+from limner.scale.catalogue import Facets, Only, Order
+from limner.scale.library import PictureStore, spaces_of
+from limner.scale.words import Described, PictureWords, caption_encoders, words_of, write_words
+from limner.scale.write import CAPTIONS, MULTILINGUAL, Sentences
 from limner.studio.engine import Engine
 from limner.studio.projects import FILE, Projects
 
@@ -32,7 +32,7 @@ class LibraryPage:
     def page(
         self, offset: int, limit: int, words: str, only: Only, order: Order
     ) -> tuple[int, list[Picture], dict[str, int]]:
-        """See `page` and `months` of `limner.store.catalogue.Catalogue`; a used picture is shown by a
+        """See `page` and `months` of `limner.scale.catalogue.Catalogue`; a used picture is shown by a
         project.
         """
         used = self.used() if only.used is not None else frozenset()
@@ -67,11 +67,11 @@ class LibraryPage:
         return frozenset(step.picture.id for step in board.steps if step.picture is not None)
 
     def words(self, picture: str) -> PictureWords:
-        """See `limner.store.words.words_of`."""
+        """See `limner.scale.words.words_of`."""
         return words_of(PictureStore.open(self._engine.place), picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
-        """See `limner.store.words.write_words`; the studio shows the new captions at once."""
+        """See `limner.scale.words.write_words`; the studio shows the new captions at once."""
         library = PictureStore.open(self._engine.place)
         made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
         try:

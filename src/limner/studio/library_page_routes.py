@@ -11,9 +11,9 @@ from fastapi import APIRouter, Body, Query
 
 from limner.errors import DataError, counted
 from limner.server.problems import ProblemError
-from limner.store.catalogue import Facets
-from limner.store.known import IndexReport
-from limner.store.words import Described, PictureWords
+from limner.scale.catalogue import Facets
+from limner.scale.known import IndexReport
+from limner.scale.words import Described, PictureWords
 from limner.studio.jobs import FolderJob
 from limner.studio.routes import Identifier, Studio, checked
 from limner.studio.schemas import BatchStarted, JobStarted

@@ -31,7 +31,7 @@ from limner.files import write_bytes
 from limner.pictures.decode import RAW_SUFFIXES, PictureError, identify
 from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
 from limner.records import Board, Picture
-from limner.store.library import PictureStore
+from limner.scale.library import PictureStore
 from limner.templates import environment
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)

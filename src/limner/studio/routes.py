@@ -25,7 +25,7 @@ from limner.match.illustrator import Illustrator, Matches
 from limner.progress import Progress
 from limner.records import Arrangement, Board, Candidate, Picture, Problem, Segmentation
 from limner.server.problems import ProblemError
-from limner.store.catalogue import Only, Order
+from limner.scale.catalogue import Only, Order
 from limner.studio import schemas
 from limner.studio.edits import MOST_NAMED, checked_length
 from limner.studio.engine import Engine, illustrate_story

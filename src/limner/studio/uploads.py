@@ -23,7 +23,7 @@ from limner.config import Record
 from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
 from limner.pictures.decode import PICTURE_SUFFIXES, PictureError, decode
-from limner.store.catalogue import Catalogue
+from limner.scale.catalogue import Catalogue
 
 PICTURES, TRASH = "pictures", "trash"
 KNOWN = ".known"

@@ -194,8 +194,8 @@ def test_no_pictures_and_no_folder_are_said(tmp_path):
 def test_pictures_of_a_library_go_by_its_ids(pictures, tmp_path):
     from fakes import FakeImages, FakeTexts
 
-    from limner.store.ingest import index
-    from limner.store.library import PictureStore
+    from limner.scale.ingest import index
+    from limner.scale.library import PictureStore
 
     index([pictures], tmp_path / "lib", image_encoders=[FakeImages()], text_encoder=FakeTexts())
     detect_scenes(tmp_path / "lib", tmp_path / "out", Finder(), prior=None)

@@ -9,10 +9,10 @@ from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
 from limner.research.evaluation import linear
 from limner.research.evaluation.linear import STRENGTH, linear_channels, load, pair_space, parse
-from limner.store.library import LibrarySummary
-from limner.store.search import Channel, EncodedChannel, Evidence, Index
-from limner.store.store import SpaceInfo
-from limner.store.vectors import Gallery, Space
+from limner.scale.library import LibrarySummary
+from limner.scale.search import Channel, EncodedChannel, Evidence, Index
+from limner.scale.store import SpaceInfo
+from limner.scale.vectors import Gallery, Space
 
 
 def test_every_channel_and_pair_has_its_numbers():

@@ -21,8 +21,8 @@ from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.runs.metric import PAIRWISE, fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
 from limner.research.training.corpus import ArrayRows, corpus_of
-from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel
+from limner.scale.library import PictureStore
+from limner.scale.search import EncodedChannel
 
 pytestmark = pytest.mark.slow
 

@@ -31,9 +31,9 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.research.evaluation.uncertainty import Interval
-from limner.store.library import PictureStore, library_to_search
-from limner.store.search import Index
-from limner.store.vectors import Gallery
+from limner.scale.library import PictureStore, library_to_search
+from limner.scale.search import Index
+from limner.scale.vectors import Gallery
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]

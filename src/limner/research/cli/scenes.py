@@ -158,7 +158,7 @@ def sources(source: Path) -> "Sources":
     """
     from limner.files import display
     from limner.research.scenes.folder import SourcePicture, Sources, folder_pictures
-    from limner.store.library import PictureStore
+    from limner.scale.library import PictureStore
 
     if not source.is_dir():
         raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")

@@ -22,8 +22,8 @@ from limner.language import languages_of
 from limner.research.evaluation.linear import linear_channels
 from limner.research.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, interval
-from limner.store.library import PictureStore
-from limner.store.search import EncodedChannel, Index
+from limner.scale.library import PictureStore
+from limner.scale.search import EncodedChannel, Index
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance; above 0 is relevant, else judged irrelevant."""

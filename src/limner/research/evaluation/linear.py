@@ -19,8 +19,8 @@ from limner.config import Record
 from limner.errors import ConfigError, DataError, unknown
 from limner.match.encoder_setup import channels_of
 from limner.research.evaluation.decoding import Float64Array
-from limner.store.library import LibrarySummary, PictureStore
-from limner.store.search import Channel, Evidence, Index
+from limner.scale.library import LibrarySummary, PictureStore
+from limner.scale.search import Channel, Evidence, Index
 
 FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
