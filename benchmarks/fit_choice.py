@@ -42,7 +42,7 @@ from limner.match.candidates import (
     pool_of,
 )
 from limner.match.illustrate import CANDIDATES, SPACES, most_similar_rows, pin_odds, query_texts
-from limner.scale.search import Index
+from limner.store.search import Index
 
 FITTED_KINDS = tuple(kind for kind in KINDS if kind != "translated")
 SIZES = (30, 300, 1000)

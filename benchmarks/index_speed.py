@@ -69,9 +69,10 @@ def found(folder):
 
 
 def reader(one):
-    from limner.scale.batches import Reader
+    from limner.store.database import Database
+    from limner.store.index import Reader
 
-    return Reader([one], lambda sha: [one])
+    return Reader(Database(Path(tempfile.mkdtemp()) / "lib"), [one])
 
 
 def decode(folder, workers):
@@ -89,7 +90,7 @@ def forward(folder, workers):
     one, files = encoder(), found(folder)
     with ThreadPoolExecutor(workers) as pool:
         results = list(pool.map(reader(one), files[:BATCH]))
-    prepared = [result.pixels.prepared[one.name] for result in results if result.pixels is not None]
+    prepared = [result.prepared[one.name] for result in results if result.pixels is not None]
     batch = np.stack([prepared[number % len(prepared)] for number in range(BATCH)])
     one.encode_pixels(batch)
     batches = max(1, round(len(files) / BATCH))
@@ -98,12 +99,15 @@ def forward(folder, workers):
 
 def index(folder, workers):
     """The whole pipeline into a new library."""
-    from limner.scale.ingest import index as fill
+    from limner.store.database import Database
+    from limner.store.index import index as fill
 
     one = encoder(os.environ.get("ENGINE", "openvino" if find_spec("openvino") else "torch"))
     one.encode_pixels(np.zeros((BATCH, 224, 224, 3), dtype=np.uint8))
     with tempfile.TemporaryDirectory() as place:
-        taken = timed(lambda: fill([folder], Path(place) / "lib", image_encoders=[one], workers=workers))
+        taken = timed(
+            lambda: fill([folder], Database(Path(place) / "lib"), image_encoders=[one], workers=workers)
+        )
         return taken.result.pictures, taken
 
 

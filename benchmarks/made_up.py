@@ -1,6 +1,7 @@
 """Made-up pictures, and libraries of their rows, captions and vectors as indexing leaves them."""
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
@@ -8,24 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from PIL import Image
 
 from limner.arrays import FloatArray, unit_rows
 from limner.encoders.catalogue import text_encoder
 from limner.match.encoder_setup import picture_encoders
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
-from limner.scale.store import (
-    FILES,
-    FILES_SCHEMA,
-    PICTURES,
-    PICTURES_SCHEMA,
-    SpaceInfo,
-    vectors_name,
-    vectors_schema,
-)
-from limner.scale.write import file_key, vector_table
+from limner.pictures.metadata import Words
+from limner.records import Caption
+from limner.store import CAPTIONS, File, Pixels
+from limner.store.database import Database
+from limner.store.index import index
 
 Draw = Callable[[np.random.Generator, int], FloatArray]
 """So many unit rows of a space."""
@@ -115,27 +108,32 @@ def walks(origins: FloatArray) -> Draw:
     return draw
 
 
-def fill(library: PictureStore, pictures: int, draws: Mapping[str, Draw]) -> None:
-    """Add so many pictures, with vectors of the spaces given."""
+def fill(library: Database, pictures: int, draws: Mapping[str, Draw]) -> None:
+    """Add so many pictures, with vectors: forty a day, of which every second states when."""
     rng = np.random.default_rng(pictures)
     for start in range(0, pictures, BATCH):
-        files, shown = rows_of(range(start, min(start + BATCH, pictures)))
-        library.store.upsert(PICTURES, shown, ())
-        library.store.upsert(FILES, files, ())
-        ids = shown["id"].to_pylist()
-        for name, draw in draws.items():
-            vectors = vector_table(ids, ["made-up"] * len(ids), draw(rng, len(ids)))
-            library.store.upsert(vectors_name(name), vectors, ())
-    library.store.compact()
-
-
-def bare(home: Path, pictures: int, space: str, origins: FloatArray) -> None:
-    """A library of one space, in which rows walk around some vectors, for a search index of any size."""
-    library, dim = PictureStore(home), origins.shape[1]
-    library.store.ensure(vectors_name(space), vectors_schema(dim))
-    info = SpaceInfo(encoder="drawn", fingerprint="drawn", dim=dim)
-    library.save(spaces={space: info}, approximate_from=0)
-    fill(library, pictures, {space: walks(origins)})
+        numbers = range(start, min(start + BATCH, pictures))
+        vectors = {name: draw(rng, len(numbers)) for name, draw in draws.items() if name != CAPTIONS}
+        files, pixels = [], {}
+        for row, number in enumerate(numbers):
+            digest = hashlib.sha256(str(number).encode()).hexdigest()
+            day = BEGIN + timedelta(days=number // 40, minutes=7 * (number % 40))
+            words = Words(
+                captions=(Caption(text=sentence(number), source="exif"),),
+                taken=day if number % 2 else None,
+                taken_from="camera" if number % 2 else "",
+                camera="made-up",
+            )
+            path = f"/made-up/{number % 211:03}/IMG_{number:08}.jpg"
+            files.append(File(path, 1, 1, sha256=digest, words=words))
+            own = {name: some[row] for name, some in vectors.items()}
+            pixels[digest] = Pixels(400, 300, "JPEG", digest[:16], own)
+        library.add(files, pixels)
+    for start, _ in library.lagging("words", [CAPTIONS] if CAPTIONS in draws else []).items():
+        last, texts = library.numbered("words", start, sys.maxsize)
+        made = draws[CAPTIONS](rng, len(texts))
+        library.fill("words", start, last, {CAPTIONS: dict(zip(texts, made, strict=True))})
+    library.settle()
 
 
 def whole(folder: Path, pictures: int, *, vectors: bool = True) -> Path:
@@ -152,43 +150,12 @@ def whole(folder: Path, pictures: int, *, vectors: bool = True) -> Path:
     (album / "IMG_0000.txt").write_text("A fox paints a kite.")
     words = text_encoder()
     encoders = picture_encoders(["base"], [], sentences=words)
-    index([album], home, image_encoders=encoders, text_encoder=words)
+    index([album], Database(home), image_encoders=encoders, text_encoder=words)
     asked = [sentence(number * 37) for number in range(CENTRES)]
     origins = {"captions": words, "base": text_encoder("base", sentences=words)}
     draws = {name: walks(encoder.encode_text(asked)) for name, encoder in origins.items()}
     looks = rng.standard_normal((CENTRES, encoders[0].spaces["looks"]), dtype=np.float32)
     draws["looks"] = walks(unit_rows("looks", looks))
-    fill(PictureStore.open(home), pictures - PHOTOGRAPHS, draws if vectors else {})
+    fill(Database(home), pictures - PHOTOGRAPHS, draws if vectors else {})
     (home / "made").touch()
     return home
-
-
-def rows_of(numbers: range) -> tuple[pa.Table, pa.Table]:
-    """Rows of `files` and `pictures` that nobody took: forty a day, of which every second one states when."""
-    one_each = pa.array(range(len(numbers) + 1), pa.int32())
-    paths = [f"/made-up/{number % 211:03}/IMG_{number:08}.jpg" for number in numbers]
-    captions = pa.StructArray.from_arrays(
-        [[sentence(number) for number in numbers], ["exif"] * len(numbers)], ["text", "source"]
-    )
-    days = [BEGIN + timedelta(days=number // 40, minutes=7 * (number % 40)) for number in numbers]
-    ids = [hashlib.sha256(str(number).encode()).hexdigest() for number in numbers]
-    names = [path.encode() for path in paths]
-    columns = {
-        **{"key": list(map(file_key, names)), "path": paths, "path_bytes": names, "source": b"/made-up"},
-        **{"size": 1, "mtime_ns": 1, "sha256": ids, "status": "ok", "reason": "", "words_key": ""},
-        **{"id": ids, "group": ids, "paths": pa.ListArray.from_arrays(one_each, pa.array(paths))},
-        **{"width_px": 400, "height_px": 300, "format": "JPEG", "size_bytes": 1, "labels": None},
-        **{"phash": [one[:16] for one in ids], "stamp": "", "credit": "", "license": "", "camera": "made-up"},
-        "taken_from": ["camera" if number % 2 else "" for number in numbers],
-        "captions": pa.ListArray.from_arrays(one_each, captions),
-        "taken": [day.isoformat() if number % 2 else None for number, day in zip(numbers, days, strict=True)],
-    }
-
-    def table(schema: pa.Schema) -> pa.Table:
-        """Some columns; a single value stands in all rows."""
-        single = (str, bytes, int, type(None))
-        own: dict[str, Any] = {name: columns[name] for name in schema.names}
-        whole = {k: [one] * len(ids) if isinstance(one, single) else one for k, one in own.items()}
-        return pa.table(whole, schema)
-
-    return table(FILES_SCHEMA), table(PICTURES_SCHEMA)

@@ -24,7 +24,7 @@ from ordinary.rows import START
 from limner.match import illustrate
 from limner.match.illustrate import BoardOptions
 from limner.records import Picture, Step, Story
-from limner.scale.vectors import Gallery, Space
+from limner.store.vectors import Gallery, Space
 
 WORDS = (
     "a dog runs on the beach",
@@ -39,15 +39,11 @@ def made(sentences: CachedText, pictures: int, steps: int, in_a_folder: int) -> 
     """A text and a library of folders with random vectors."""
     rng = np.random.default_rng(0)
     ids = sorted(hashlib.sha256(str(number).encode()).hexdigest() for number in range(pictures))
-    spaces = {
-        "captions": Space(
-            np.zeros((pictures, 384), np.float16), np.zeros(pictures, bool), sentences.fingerprint
-        )
-    }
+    spaces = {"captions": Space(np.zeros((pictures, 384), np.float32), sentences.fingerprint)}
     for name, dim in (("base", 512), ("looks", 256)):
         vectors = rng.standard_normal((pictures, dim)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        spaces[name] = Space(vectors.astype(np.float16), np.ones(pictures, bool))
+        spaces[name] = Space(vectors)
     records = {
         ids[row]: Picture(
             id=ids[row],

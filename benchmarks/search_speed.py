@@ -19,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 from harness import alone, arguments, in_turn, memory_mb, peak_mb, timed
-from made_up import bare
+from made_up_tables import bare
 
 from limner.arrays import unit_rows
 from limner.research.evaluation.linear import linear_channels
 from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel, Index
+from limner.scale.search import TableIndex
 from limner.scale.store import PICTURES, vectors_name
+from limner.store.search import EncodedChannel
 
 SPACE, TEXTS, STEPS, CONSIDERED, WANTED = "base", 10, 10, 200, 50
 
@@ -70,7 +71,9 @@ def ask(folder, around, *, exact):
 
     asked, evidence = texts(around)
     library, best, times = PictureStore.open(folder), [], []
-    opened = timed(lambda: Index(library.gallery([SPACE])) if exact else ApproximateIndex(library, [SPACE]))
+    opened = timed(
+        lambda: TableIndex(library.gallery([SPACE])) if exact else ApproximateIndex(library, [SPACE])
+    )
     for rows in asked:
         context = unit_rows("context", rows + rows.mean(axis=0, dtype=np.float32))
         request = [EncodedChannel(SPACE, SPACE, evidence, np.concatenate([rows, context]))]
@@ -122,7 +125,7 @@ def plain(folder, around):
     asked, evidence = texts(around)
     rows, before = asked[0], memory_mb("VmRSS")
     gallery = PictureStore.open(folder).gallery([SPACE])
-    index, space = Index(gallery), gallery.space(SPACE)
+    index, space = TableIndex(gallery), gallery.space(SPACE)
 
     def limner(number=0):
         return index.search([EncodedChannel(SPACE, SPACE, evidence, rows)], CONSIDERED).rows

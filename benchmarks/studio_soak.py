@@ -26,7 +26,8 @@ from made_up import request, whole
 from PIL import Image
 
 from limner.checksums import seal_bytes
-from limner.scale.library import PictureStore
+from limner.store import Only
+from limner.store.database import Database
 from limner.studio.pictures import cache_folder
 
 SIDE = 256
@@ -37,7 +38,7 @@ ACTS = {"thumbnail": 40, "page": 18, "look": 8, "search": 12, "edit": 10, "strip
 
 def add_thumbnails(home: Path) -> None:
     """A copy in WebP for every picture, where the studio keeps them; a few hundred are drawn."""
-    library = PictureStore.open(home)
+    library = Database(home)
     folder = cache_folder(library)
     if (folder / "made").exists():
         return
@@ -98,7 +99,7 @@ def memory(process: int) -> tuple[float, float, int, int]:
 
 def soak(home: Path, projects: Path, clients: int, seconds: float) -> None:
     """Serve, ask, and print."""
-    ids, seen = list(PictureStore.open(home).gallery(["captions"]).ids), Seen()
+    ids, seen = Database(home).passing(Only()), Seen()
     words = ("studio", "--library", home, "--projects", projects, "--no-browser")
     with served(*words) as (studio, port, token):
         begun = time.perf_counter()

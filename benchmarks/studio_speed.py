@@ -19,6 +19,7 @@ import io
 import os
 import time
 from collections.abc import Callable
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,15 +36,15 @@ from limner.encoders.text_cache import RecentTextCache
 from limner.match.illustrate import step_texts
 from limner.match.illustrator import Illustrator
 from limner.records import Story
-from limner.scale.catalogue import Only, picture_of
-from limner.scale.library import PictureStore
-from limner.scale.store import PICTURES, PICTURES_SCHEMA
+from limner.store import Only
+from limner.store.database import Database
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.routes import Studio
 from limner.text.read import read_text
 
 FOLDER = Only(folder="/made-up/007")
+YEAR = Only(after=date(2016, 1, 1), before=date(2016, 12, 31))
 
 
 def row(times: Times) -> str:
@@ -60,7 +61,7 @@ class Ours:
         self.client = TestClient(create_app(studio))
         album = sorted((folder / "photographs").glob("*.jpg"))
         self.photographs = [hashlib.sha256(one.read_bytes()).hexdigest() for one in album]
-        self.count, self.project = len(engine.illustrator().catalogue), {}
+        self.count, self.project = len(engine.store), {}
         self.project = self.ask("project", 0)
         for number in range(len(self.photographs)):
             self.ask("thumbnail", number)
@@ -82,18 +83,14 @@ class Plain:
     """The same answers without anything kept between requests."""
 
     def __init__(self, home: Path, folder: Path) -> None:
-        self.home, self.library = home, PictureStore.open(home)
+        self.home, self.library = home, Database(home)
         self.album = sorted((folder / "photographs").glob("*.jpg"))
-
-    def _rows(self) -> list[Any]:
-        batches = self.library.store.scan(PICTURES, PICTURES_SCHEMA.names)
-        return [row for batch in batches for row in batch.to_pylist()]
 
     def page(self, number: int) -> None:
         """A part of the list."""
-        rows = sorted(self._rows(), key=lambda row: row["paths"][0])
-        offset = number * 7919 % (len(rows) - 200)
-        assert len([picture_of(row) for row in rows[offset : offset + 200]]) == 200
+        pictures = sorted(self.library.pictures(self.library.passing(Only())), key=lambda one: one.path)
+        offset = number * 7919 % (len(pictures) - 200)
+        assert len(pictures[offset : offset + 200]) == 200
 
     def thumbnail(self, number: int) -> None:
         """A small copy of a photograph."""
@@ -104,13 +101,13 @@ class Plain:
     def search(self, number: int) -> None:
         """Pictures for words."""
         query = text_encoder().encode_text([f"{sentence(number)} {number}"])
-        gallery = PictureStore.open(self.home).gallery(["captions"])
-        scores = np.asarray(gallery.space("captions").matrix, dtype=np.float32) @ query[0]
+        gallery = Database(self.home).index(["captions"]).gallery
+        scores = gallery.space("captions").cosines(query)[0]
         self.library.pictures([gallery.ids[row] for row in np.argsort(-scores)[:48]])
 
     def illustrate(self, number: int) -> None:
         """A storyboard of a text that is new."""
-        Illustrator(PictureStore.open(self.home)).board(story_of(number + 1))
+        Illustrator(Database(self.home)).board(story_of(number + 1))
 
 
 def story_of(number: int, steps: int = 10) -> Story:
@@ -120,12 +117,12 @@ def story_of(number: int, steps: int = 10) -> Story:
 
 def texts(home: Path, steps: int, runs: int) -> None:
     """A second text over an opened library, against encoding its steps alone and opening everything anew."""
-    opened, words = Illustrator(PictureStore.open(home)), RecentTextCache(text_encoder())
+    opened, words = Illustrator(Database(home)), RecentTextCache(text_encoder())
     both = (words, text_encoder("base", sentences=words))
 
     def anew(number: int) -> None:
         encoders._sentences.cache_clear()
-        Illustrator(PictureStore.open(home)).board(story_of(runs + 5 + number, steps))
+        Illustrator(Database(home)).board(story_of(runs + 5 + number, steps))
 
     def encode(number: int) -> None:
         for encoder in both:
@@ -157,11 +154,10 @@ def main() -> None:
     if asked.texts:
         texts(home, asked.steps, asked.runs)
         return
-    PictureStore.open(home).version()  # loads what reads tables
     before, start = memory_mb("RssAnon"), time.perf_counter()
     engine = Engine(home)
     opened, held = time.perf_counter(), memory_mb("RssAnon")
-    catalogue = engine.illustrator().catalogue
+    catalogue = engine.store
     count = len(catalogue)
     for number in range(asked.runs):
         catalogue.page(number * 7919 % (count - 200), 200)
@@ -179,8 +175,17 @@ def main() -> None:
             ("page of 200 pictures", lambda number: catalogue.page(number * 7919 % (count - 200), 200)),
             ("40 pictures by id", lambda number: catalogue.pictures(ids)),
             ("list narrowed by words", lambda number: catalogue.page(0, 200, sentence(number % 110))),
+            ("list narrowed to a year", lambda number: catalogue.page(0, 200, only=YEAR)),
+            (
+                "list narrowed to landscapes",
+                lambda number: catalogue.page(0, 200, only=Only(shape="landscape")),
+            ),
+            ("folders, months and shapes", lambda number: catalogue.facets([])),
             ("list narrowed to a folder", lambda number: catalogue.page(0, 200, only=FOLDER)),
-            ("pictures of one day", lambda number: catalogue.same_occasion(ids[number % 40])),
+            (
+                "pictures of one day",
+                lambda number: catalogue.page(0, 200, only=Only(occasion=ids[number % 40])),
+            ),
         ]
         for name, question in questions:
             print(f"{name:34s}  {row(in_turn({name: question}, asked.runs)[name])}", flush=True)

@@ -88,6 +88,22 @@ def _checks_are_registered() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _stores_are_registered() -> Iterator[None]:
+    """Libraries at URLs are opened by the extra, also where limner was installed before it did."""
+    import limner.library as module
+
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    declared = project["entry-points"]["limner.stores"]
+
+    def entries(group: str, name: str) -> list[EntryPoint]:
+        return [EntryPoint(name, declared[name], group)] if name in declared else []
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "entry_points", entries)
+        yield
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _memory_goes_back() -> Iterator[None]:
     """Give what tests have freed back to the system: glibc keeps it, and a worker would only grow."""

@@ -7,7 +7,7 @@ import pytest
 
 import limner
 from limner.errors import counted
-from limner.scale.known import IndexReport
+from limner.store.index import IndexReport
 
 SOURCE = Path(limner.__file__).parent
 NOUNS = (

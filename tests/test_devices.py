@@ -15,7 +15,7 @@ from limner.arrays import ImageVectors
 from limner.cli.main import run
 from limner.devices import autocast, device_of, usual_precision
 from limner.errors import CheckpointError, ConfigError, MissingError
-from limner.scale.ingest import index
+from limner.store.index import index
 from limner.studio.engine import Engine
 
 

@@ -13,7 +13,7 @@ from limner.errors import MissingError
 from limner.library import as_path
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.scale.library import PictureStore
+from limner.store.database import Database
 
 WORDS = ["A fox looks out.", "The rabbit bakes a cake.", "Snow falls.", "A boat sails."]
 
@@ -161,7 +161,7 @@ def test_a_second_text_reads_nothing_again_and_a_change_is_seen(tmp_path, monkey
     lib.add(tmp_path / "drawn", encoders="colour")
     first = lib.illustrate(WORDS)
     with monkeypatch.context() as broken:
-        broken.setattr(PictureStore, "gallery", None)
+        broken.setattr(Database, "index", None)
         assert lib.illustrate(WORDS) == first
     count += drawn(tmp_path / "more", 8)
     limner.Library(tmp_path / "lib").add(tmp_path / "more", encoders="colour")
@@ -177,6 +177,13 @@ def test_pictures_are_added_by_the_encoders_that_the_library_was_made_with(tmp_p
     drawn(tmp_path / "more", 4)
     lib.add(tmp_path / "more", encoders=None)
     assert lib.summary().vectors == {"colour": len(lib)}
+
+
+def test_a_folder_may_be_named_from_elsewhere(lib, home, monkeypatch):
+    (home / "drawn" / "deep").mkdir(exist_ok=True)
+    monkeypatch.chdir(home / "drawn" / "deep")
+    found = lib.search("a picture", k=100, folder="../../drawn")
+    assert found.searched == len(lib)
 
 
 def test_a_library_that_is_made_with_its_first_pictures_leaves_no_trace_without_them(tmp_path):
@@ -209,10 +216,11 @@ def test_what_was_opened_goes_on_with_what_it_read(tmp_path):
     lib = limner.Library(tmp_path / "lib")
     lib.add(tmp_path / "drawn", encoders="colour")
     before = lib.illustrator()
+    assert before.index.pictures == count
     drawn(tmp_path / "more", 4)
     limner.Library(tmp_path / "lib").add(tmp_path / "more", encoders="colour")
     assert lib.illustrator() is not before
-    assert (before.library is not lib.store, len(before.catalogue)) == (True, count)
+    assert before.index.pictures == count < lib.illustrator().index.pictures
 
 
 WRONG = {
@@ -264,7 +272,7 @@ WRONG = {
     "Library: a number": (lambda lib: limner.Library(3), "Library: 3 is of type int"),
     "Library: pictures": (lambda lib: limner.Library("drawn"), "not a library but a folder"),
     "Library: a file": (
-        lambda lib: limner.Library(Path(lib.place) / "library.json"),
+        lambda lib: limner.Library(Path(lib.place) / "library.sqlite"),
         "a file, expected the folder",
     ),
     "Library: open": (lambda lib: limner.Library.open("nowhere"), "no picture library here"),

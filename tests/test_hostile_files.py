@@ -6,21 +6,21 @@ Checkpoints, stored questions, word vectors and pretrained weights have the same
 import json
 import shutil
 import sys
-import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from limner.errors import CheckpointError, DataError, LimnerError, LimnerWarning
+from limner.errors import CheckpointError, DataError, LimnerError
 from limner.research.datasets.features import DONE, IDS, KEY, ROWS, FeatureKey, extract, open_features
 from limner.research.evaluation.refinement import REFINEMENT, Refinement, read_refinement, write_refinement
 from limner.research.evaluation.results import Result
 from limner.research.runs.run import Run
 from limner.research.training.checkpoint import BEST
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store import Described
+from limner.store.database import Database, check
+from limner.store.index import index
 
 sys.path += [str(Path(__file__).parent / name) for name in ("evaluation", "retrieval")]
 from fakes import FakeImages, FakeTexts, noise_picture
@@ -105,51 +105,30 @@ def whole_library(tmp_path_factory):
 
 def use(folder):
     """All that a search reads of a library."""
-    library = PictureStore.open(folder)
-    library.summary()
-    gallery = library.gallery(tuple(library.settings.spaces))
+    library = Database(folder, make=False)
+    gallery = library.index(sorted(library.settings.spaces)).gallery
     rows = np.arange(len(gallery))
-    return library.pictures(gallery.ids), {name: s.vectors(rows) for name, s in gallery.spaces.items()}
-
-
-def outcome(folder):
-    """The line in which a library is refused, else what was read of it; any other error passes through."""
-    try:
-        return "", *use(folder)
-    except LimnerError as error:
-        return str(error), None, None
+    vectors = {name: one.vectors(rows) for name, one in gallery.spaces.items()}
+    return library.pictures(gallery.ids), library.words_of(gallery.ids[0]), vectors
 
 
 @pytest.mark.slow
-def test_every_file_of_a_library_fails_closed_or_is_made_again(whole_library, hostile, tmp_path):
-    pictures, vectors = use(whole_library)
-    spoilt = set()
-    for file in sorted(path.relative_to(whole_library) for path in whole_library.rglob("*")):
-        if not (whole_library / file).is_file():
+def test_every_file_of_a_library_is_refused_in_one_line(whole_library, hostile, tmp_path):
+    Database(whole_library).write_words(use(whole_library)[0][0].id, Described(captions=("mine",)))
+    files = [path.relative_to(whole_library) for path in whole_library.rglob("*.*")]
+    assert {file.name for file in files} >= {"library.sqlite", "yours.sqlite"}
+    for file in files:
+        if file.suffix not in (".sqlite", ".f32") or file.name == "indexing.sqlite":
             continue
+        if not hostile and file.name == "yours.sqlite":
+            continue  # to SQLite an empty database, in which nothing was written
         copy = tmp_path / "copy"
         shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(whole_library, copy)
-        (copy / file).write_bytes(hostile)
-        if file.parts[0] == "tables":
-            shutil.rmtree(copy / "cache")  # else vectors come from there and their table is not read
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("error")
-            warnings.simplefilter("always", LimnerWarning)
-            error, found, again = outcome(copy)
-        assert all(f"{copy / file}:" in str(one.message) for one in said), file
-        assert bool(said) == (file.parts[0] == "cache" and not file.name.startswith(".")), file
-        if error:
-            assert "\n" not in error, file
-            assert str(copy) in error, file
-            spoilt.add(file.parts[1] if file.parts[0] == "tables" else file.name)
-            continue
-        # a file that is no longer in use, or the cache, which holds no truth
-        assert found == pictures, file
-        for name, matrix in again.items():
-            np.testing.assert_array_equal(matrix, vectors[name], err_msg=str(file))
-    tables = {table.name for table in (whole_library / "tables").iterdir()}
-    assert spoilt == {"library.json"} | tables
+        shutil.copytree(whole_library, copy, ignore=shutil.ignore_patterns("*-wal", "*-shm"))
+        (copy / file).write_bytes(hostile[:100])
+        line = refused(lambda copy=copy: use(copy), LimnerError)
+        assert str(copy) in line
+        assert [one.path for one in check(copy)] == [str(copy / file)], file
 
 
 def test_result_files_fail_closed(tmp_path, hostile):

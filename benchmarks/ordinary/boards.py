@@ -24,11 +24,9 @@ from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
-from limner.scale.library import FolderHome, PictureStore
-from limner.scale.search import Channel, EncodedChannel
-from limner.scale.store import Settings, SpaceInfo, TableState
-from limner.scale.vectors import Gallery
-from limner.scale.write import CAPTION_SPACES
+from limner.store import CAPTION_SPACES, Settings, SpaceInfo, Store
+from limner.store.search import Channel, EncodedChannel, Index
+from limner.store.vectors import Gallery
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 
@@ -96,20 +94,8 @@ class Memory:
         return np.stack([self._known[text] for text in texts])
 
 
-class Tables:
-    """The tables of a library that is not on disk: there are none."""
-
-    def has(self, name: str) -> bool:
-        """Whether there is a table."""
-        return False
-
-    def state(self, name: str) -> TableState:
-        """An empty one."""
-        return TableState(name)
-
-
-class JobCatalogue:
-    """The pictures of a job where the catalogue of a library is expected."""
+class JobPictures(Store):
+    """The pictures of a job where a library is expected."""
 
     def __init__(self, pictures: Sequence[Picture]) -> None:
         self._known = {one.id: one for one in pictures}
@@ -119,7 +105,7 @@ class JobCatalogue:
         self._inside: dict[int, list[Picture]] = {}
         for one in pictures:
             self._inside.setdefault(self._folder[one.id], []).append(one)
-        self.folder_sizes = np.array([len(self._inside[number]) for number in range(len(self._number))])
+        self._sizes = np.array([len(self._inside[number]) for number in range(len(self._number))])
 
     def under(self, places: Sequence[str]) -> list[Picture]:
         """Pictures below folders."""
@@ -129,6 +115,11 @@ class JobCatalogue:
     def folders_of(self, ids: Iterable[str]) -> np.ndarray:
         """Number of each picture's folder."""
         return np.array([self._folder[one] for one in ids], dtype=np.int64)
+
+    @property
+    def folder_sizes(self) -> np.ndarray:
+        """Number of pictures of each folder."""
+        return self._sizes
 
     def folder_name(self, number: int) -> str:
         """Name of a folder."""
@@ -145,12 +136,12 @@ class JobCatalogue:
     def __contains__(self, picture: object) -> bool:
         return picture in self._known
 
-    def pictures(self, ids: Sequence[str]) -> list[Picture]:
+    def pictures(self, ids: Iterable[str]) -> list[Picture]:
         """Records by id, in that order."""
         return [self._known[one] for one in ids]
 
 
-class JobLibrary(PictureStore):
+class JobLibrary(JobPictures):
     """A gallery of a job where a library is expected."""
 
     def __init__(self, job: Job, encoders: Encoders) -> None:
@@ -168,22 +159,24 @@ class JobLibrary(PictureStore):
         if not gallery.space("captions").present.any():
             for name in CAPTION_SPACES:  # a library without words has no such space
                 info.pop(name, None)
-        self.folder = Path(f"{job.kind}-{job.words}-{job.size}")
-        self.home = FolderHome(self.folder)
-        self.settings = Settings(spaces=info)
-        self.store = Tables()  # type: ignore[assignment]
-        self._gallery = gallery
-        self._catalogue = JobCatalogue(job.records(gallery.ids))
+        super().__init__(job.records(gallery.ids))
+        self.name = self.place = f"{job.kind}-{job.words}-{job.size}"
+        self.folder = Path(self.place)
+        self._settings, self._gallery = Settings(spaces=info), gallery
 
-    def catalogue(self) -> JobCatalogue:  # type: ignore[override]
-        """Its pictures."""
-        return self._catalogue
+    @property
+    def settings(self) -> Settings:
+        """Its spaces."""
+        return self._settings
 
-    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
+    def index(self, spaces: Sequence[str]) -> Index:
         """The vectors asked for."""
-        assert ids is None
         held = self._gallery
-        return Gallery(held.ids, held.groups, {name: held.space(name) for name in spaces})
+        return Index(Gallery(held.ids, held.groups, {name: held.space(name) for name in spaces}))
+
+    def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
+        """No text in pictures was read."""
+        return {}
 
     def vectors(self) -> dict[str, int]:
         """Number of vectors by vector space."""

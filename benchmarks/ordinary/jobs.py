@@ -19,7 +19,7 @@ from embeddings import CachedText
 from limner.encoders.catalogue import MULTILINGUAL, text_encoder
 from limner.errors import ConfigError, DataError, unknown
 from limner.records import Picture, Story
-from limner.scale.vectors import Gallery
+from limner.store.vectors import Gallery
 from ordinary import texts
 from ordinary.pictures import STORY_SETS, Encoders, Part, Pool, Supply, Words, supply
 from ordinary.texts import CAPTIONS, TARGET_STEPS, Lack, Photographs, Text

@@ -28,7 +28,7 @@ from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import StorySet, read_story_pairs
 from limner.research.datasets.splits import split_by_source, split_pairs
 from limner.research.worlds import PictureBook, SyntheticStory, draw
-from limner.scale.vectors import Gallery, Space
+from limner.store.vectors import Gallery, Space
 
 Part = Literal["fit", "choose", "report"]
 Words = Literal["shown", "hidden", "third"]
@@ -123,15 +123,15 @@ class Pool:
         chosen = sorted(ids)
         rows = [place[one] for one in chosen]
         here = np.array([bool(self.words[row]) and has_words(self.ids[row], words) for row in rows])
-        told = np.where(here[:, None], self.told[rows], 0).astype(np.float16)
-        spaces = {"captions": Space(told, here, sentences.fingerprint)}
+        told = np.where(here[:, None], self.told[rows], 0).astype(np.float32)
+        spaces = {"captions": Space(told, sentences.fingerprint)}
         for other in others:
-            said = np.zeros((len(rows), other.dim), np.float16)
+            said = np.zeros((len(rows), other.dim), np.float32)
             if here.any():
                 said[here] = other.encode_text([self.words[row] for row in np.array(rows)[here]])
-            spaces["multilingual"] = Space(said, here, other.fingerprint)
+            spaces["multilingual"] = Space(said, other.fingerprint)
         for name, vectors in self.spaces.items():
-            spaces[name] = Space(vectors[rows].astype(np.float16), np.ones(len(rows), dtype=bool))
+            spaces[name] = Space(vectors[rows].astype(np.float32))
         groups = [chosen[first] for first in near_groups(self.hashes[rows])]
         return Gallery(chosen, groups, spaces)
 

@@ -7,10 +7,12 @@ Command line, studio and notebooks call the same methods, so that they all produ
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import date
+from importlib.metadata import entry_points
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
@@ -19,18 +21,20 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, get_ar
 from pydantic import Field
 
 from limner.devices import checked_device
-from limner.errors import ConfigError, DataError, LimnerError, LimnerWarning, counted, unknown
-from limner.files import display
+from limner.errors import (
+    ConfigError,
+    DataError,
+    LimnerError,
+    LimnerWarning,
+    MissingError,
+    counted,
+    unknown,
+)
+from limner.files import data_folder, display, make_folder, write_bytes
 from limner.language import ENGLISH
 from limner.match.encoder_setup import AUTO, encoders_for
 from limner.records import Arrangement, Board, Candidate, Picture, Segmentation, Show, Step, Story
-from limner.scale.library import (
-    PictureStore,
-    home_of,
-    library_to_index,
-    library_to_search,
-    remember_last_library,
-)
+from limner.store.database import Database, exists
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray
@@ -42,9 +46,8 @@ if TYPE_CHECKING:
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
-    from limner.scale.catalogue import Catalogue, Only, Shape
-    from limner.scale.known import IndexReport
-    from limner.scale.library import LibrarySummary
+    from limner.store import LibrarySummary, Only, Shape, SpaceInfo, Store
+    from limner.store.index import IndexReport
     from limner.text.picture_files import InLibrary
     from limner.text.read import Format
 
@@ -93,13 +96,11 @@ class Library:
         make: bool = True,
     ) -> None:
         self._path = library_to_index(None if folder is None else as_path(folder, "Library"))
-        self._home = home_of(self._path)
-        self.place = str(self._home)
+        self.place = _written(self._path)
         self._weights, self._device = several(weights), device
         self._opened: dict[tuple[object, ...], Illustrator] = {}
-        self._store: PictureStore | None = None
-        if make or self._home.exists():
-            self._store, self._version = self._read()
+        self._store = open_store(self.place, make=make) if make or _exists(self._path) else None
+        self._version = 0
 
     @classmethod
     def open(
@@ -127,15 +128,20 @@ class Library:
             Library('...lib'): 66 pictures
         """
         place = library_to_search(None if folder is None else as_path(folder, "Library"), note)
-        home_of(place).read()
+        open_store(place)
         return cls(place, weights=weights, device=device)
 
     @property
-    def store(self) -> PictureStore:
+    def store(self) -> Database:
         """Pictures, metadata and vectors of the library."""
         if self._store is None:
-            self._store, self._version = self._read()
+            self._store = open_store(self.place, make=True)
         return self._store
+
+    @property
+    def exists(self) -> bool:
+        """Whether it was created."""
+        return self._store is not None or _exists(self._path)
 
     def __repr__(self) -> str:
         """Location and number of pictures."""
@@ -167,10 +173,10 @@ class Library:
             >>> limner.Library("lib").summary().pictures
             66
         """
-        return self.store.summary()
+        return self.store.counts().model_copy(update={"vectors": self.store.vectors()})
 
-    def version(self) -> tuple[int, ...]:
-        """Version numbers of the library's tables: different after any process has changed the library."""
+    def version(self) -> int:
+        """Version number of the library: different after any process has changed it."""
         return self.store.version()
 
     def mark_as_last_used(self) -> None:
@@ -185,15 +191,12 @@ class Library:
         encoders: Sequence[str] | None = (AUTO,),
         weights: Sequence[str] = (),
         precision: Precision | None = None,
-        engine: Literal[Engine, "ray"] = "auto",
-        address: str | None = None,
+        engine: Engine = "auto",
         captions: bool = True,
         sentences: str | None = None,
         follow_links: bool = False,
-        verify: bool = False,
         forget: bool = False,
         workers: int | None = None,
-        approximate_from: int | None = None,
         language: str = ENGLISH,
         ocr: bool = True,
         progress: Progress | None = None,
@@ -202,8 +205,7 @@ class Library:
         """Read pictures into the library; only new and changed files are read.
 
         Args:
-            sources: folders, pictures, and CSV, JSON Lines or Parquet files with a column of paths. Default:
-                all sources that were added before.
+            sources: folders and pictures. Default: all sources that were added before.
             model: trained run, or its folder, whose image encoder is applied too; see `illustrate`.
             metric: trained same-document metric, or its folder, that is applied too.
             encoders: names of image encoders. ``auto`` uses base or CLIP, whichever the library already has;
@@ -213,18 +215,13 @@ class Library:
             precision: precision of the backbone. Default: that of the library's vectors; new libraries use
                 bfloat16 (with torch, float32 on CPUs that are slow in bfloat16).
             engine: engine that runs the backbone on a CPU. auto uses openvino; networks that do not come with
-                limner run in it only for many pictures, and only if its vectors agree with torch's. ray reads
-                and encodes in many processes and needs the extra ``scale``.
-            address: URL of a Ray cluster; None for one on this machine.
+                limner run in it only for many pictures, and only if its vectors agree with torch's.
             captions: whether to use captions that come with the pictures.
             sentences: folder or name of a sentence-transformers model to use instead of the multilingual
                 encoder.
             follow_links: whether to enter linked folders too.
-            verify: whether to compare the content of every file, even of those that look unchanged.
             forget: whether to treat missing pictures as deleted, even if a whole folder is missing.
-            workers: number of decoding threads, or of Ray processes. Default: one per core.
-            approximate_from: number of pictures from which searches use an approximate index; stored with the
-                library.
+            workers: number of decoding threads. Default: one per core.
             language: ISO 639 code of the texts that a new library is for. CLIP reads only English: with
                 another language it is not used unless it is named.
             ocr: whether to read the text in pictures, if the extra ``ocr`` is installed.
@@ -237,7 +234,7 @@ class Library:
             MissingError: a source does not exist.
             KeyboardInterrupt: the user pressed Ctrl-C; the pictures read so far stay in the library, and the
                 same call continues. With `progress`, the report states it instead.
-            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.scale.ingest.index`.
+            LimnerError: as `limner.match.encoder_setup.encoders_for` and `limner.store.index.index`.
         Warns:
             LimnerWarning: so much of a folder is missing that its drive may be disconnected; nothing was
                 forgotten. With `progress`, the report states it instead.
@@ -248,46 +245,39 @@ class Library:
             (0, 0)
         """
         from limner.progress import RESUME, index_progress
-        from limner.scale.ingest import index  # searching and illustrating do not need it
 
         places = [as_path(source, "add") for source in sources]
-        if address is not None and engine != "ray":
-            raise ConfigError("--address: needs --engine ray; add it, or leave --address out")
+        if not self.exists:
+            from limner.pictures.find import source_path
+
+            for place in places:
+                source_path(place)  # before a library is created
         on_cpu = engine == "openvino" and self._device == "auto"
         device = "cpu" if on_cpu else checked_device(self._device)
         try:
             with index_progress() if progress is None else nullcontext(progress) as shown:
                 chosen = encoders_for(
-                    self._path,
+                    self._spaces(),
                     None if encoders is None else several(encoders),
                     weights=several(weights) or self._weights,
                     model=_run(model),
                     metric=_run(metric),
                     precision=precision,
-                    engine="auto" if engine == "ray" else engine,
+                    engine=engine,
                     device=device,
                     sentences=sentences,
                     language=language,
                     note=shown.note,
                 )
-                cluster = None
-                if engine == "ray":
-                    from limner.scale.cluster import ClusterEngine
-
-                    cluster = ClusterEngine(chosen.again, address, workers)
-                report = index(
+                report = self._index(
                     places,
-                    self._path if self._store is None else self._store,
                     image_encoders=chosen.images,
                     text_encoder=chosen.english,
                     multilingual=chosen.multilingual,
                     captions=captions,
                     follow_links=follow_links,
-                    verify=verify,
                     forget=forget,
                     workers=workers,
-                    approximate_from=approximate_from,
-                    engine=cluster,
                     ocr=_ocr_engine() if ocr else None,
                     progress=shown,
                     stop=stop,
@@ -298,8 +288,6 @@ class Library:
                     shown.note(chosen.better)
         finally:
             self._opened.clear()
-            if self._store is not None or self._home.exists():
-                self._store, self._version = self._read()
         if report.interrupted and progress is None:
             raise KeyboardInterrupt(RESUME)
         for folder in report.missing if progress is None else ():
@@ -314,13 +302,10 @@ class Library:
         Returns:
             Number of files that were forgotten.
         Raises:
-            LimnerError: as `limner.scale.ingest.index`.
+            LimnerError: as `limner.store.index.index`.
         """
-        from limner.scale.ingest import index
-
-        report = index([as_path(folder, "forget")], self.store, forget=True)
+        report = self._index([as_path(folder, "forget")], forget=True)
         self._opened.clear()
-        self._store, self._version = self._read()
         return report.deleted
 
     def describe(
@@ -339,10 +324,8 @@ class Library:
             LimnerError: as `limner.describe.pictures.describe_pictures`.
         """
         from limner.describe.pictures import describe_pictures
-        from limner.scale.words import caption_encoders
 
-        encoders = caption_encoders(self.store.settings.spaces)
-        return describe_pictures(self.store, chat, encoders, every=every, limit=limit, progress=progress)
+        return describe_pictures(self.store, chat, every=every, limit=limit, progress=progress)
 
     def remove_descriptions(self, model: str | None = None) -> int:
         """Remove the captions that vision models wrote.
@@ -352,11 +335,13 @@ class Library:
         Returns:
             Number of pictures whose captions were removed.
         Raises:
-            LimnerError: as `limner.scale.words.remove_descriptions`.
+            LimnerError: as `limner.store.index.encode_captions`.
         """
-        from limner.scale.words import caption_encoders, remove_descriptions
+        from limner.store.index import encode_captions
 
-        return remove_descriptions(self.store, caption_encoders(self.store.settings.spaces), model)
+        count = self.store.remove_descriptions(model)
+        encode_captions(self.store)
+        return count
 
     def search(
         self,
@@ -431,7 +416,7 @@ class Library:
         if (
             only.folder
             and not found.searched
-            and not opened.catalogue.passing(_conditions(folder, None, None, None))
+            and not opened.library.passing(_conditions(folder, None, None, None))
         ):
             places = ", ".join(opened.library.settings.sources) or "none"
             notes.append(f"no picture of the library is in {only.folder}; indexed folders: {places}")
@@ -570,7 +555,7 @@ class Library:
             shown = shown or GivenPictures()
 
             steps = [number - 1 for number in again]
-            kept = kept_steps(before, story, chosen, shown, opened.catalogue, again=steps)
+            kept = kept_steps(before, story, chosen, shown, opened.library, again=steps)
             chosen = kept.pinned(chosen)
         rewritten = () if rewrite is None else rewrite(story)
         held = None if kept is None else kept.held
@@ -578,14 +563,14 @@ class Library:
         if kept is not None:
             board = kept.dressed(board)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
-        notes += _pinned_twice(chosen.pins, opened.catalogue)
+        notes += _pinned_twice(chosen.pins, opened.library)
         if board.row is not None:
             there = [one.picture for one in board.row.photographs]
-            notes.append(board.row.summary(opened.catalogue.pictures(there)))
+            notes.append(board.row.summary(opened.library.pictures(there)))
         about = [
             *opened.notes,
             opened.language_note(reading.story),
-            advice(board, opened.catalogue, opened.library.settings.spaces),
+            advice(board, opened.library),
         ]
         found = (*notes, *(line for line in about if line))
         return Storyboard(**dict(board), notes=found, kept=None if kept is None else len(kept.steps))
@@ -605,8 +590,9 @@ class Library:
         Raises:
             LimnerError: as `limner.match.illustrator.Illustrator` and `trained_runs`.
         """
-        if self.version() != self._version:
-            self._store, self._version = self._read()
+        version = self.version()
+        if version != self._version:
+            self._version = version
             self._opened.clear()
         runs, channels = (_run(model), _run(metric)), several(channels)
         # The cached illustrator keeps a reference to the run, so its id cannot be reused.
@@ -630,10 +616,18 @@ class Library:
             )
         return self._opened[key]
 
-    def _read(self) -> tuple[PictureStore, tuple[int, ...]]:
-        """Open the library again, because the old store may still be in use; return its version."""
-        store = PictureStore(self._path)
-        return store, store.version()
+    def _index(self, sources: Sequence[Path], **how: Any) -> IndexReport:  # noqa: ANN401
+        """See `limner.store.index.index`."""
+        package = _package_of(self.place)
+        if package is None:
+            from limner.store import index as package  # searching and illustrating do not need it
+
+        report: IndexReport = package.index(sources, self.store, **how)
+        return report
+
+    def _spaces(self) -> dict[str, SpaceInfo]:
+        """Vector spaces of the library, which may not exist yet."""
+        return self.store.settings.spaces if self.exists else {}
 
 
 class Storyboard(Board):
@@ -753,6 +747,120 @@ class Hits(list[Candidate]):
         return hits_fragment(self, self.notes)
 
 
+def open_store(place: AnyPath, *, make: bool = False) -> Database:
+    """Open a library in a folder, or at a URL if an installed package can.
+
+    Args:
+        place: path or URL.
+        make: whether to create an empty one if there is none.
+    Raises:
+        MissingError: there is none, and none is made; or no installed package opens such a URL.
+        DataError: it is damaged, or of another version.
+    """
+    place = _written(Path(place))
+    package = _package_of(place)
+    if package is None:
+        return Database(place, make=make)
+    opened: Database = package.open_store(place, make=make)
+    return opened
+
+
+def _package_of(place: str) -> Any:  # noqa: ANN401  (a module)
+    """Module that opens and indexes libraries at such a URL; None for a folder.
+
+    Raises:
+        MissingError: none is installed.
+    """
+    scheme, url, _ = place.partition("://")
+    if not url:
+        return None
+    for entry in entry_points(group="limner.stores", name=scheme):
+        return entry.load()
+    raise MissingError(f"{place}: a library at a URL needs the extra 'scale': pip install \"limner[scale]\"")
+
+
+VARIABLE = "LIMNER_LIBRARY"
+"""Environment variable with the path or URL of the library."""
+
+
+def library_to_index(named: Path | None = None) -> Path:
+    """Library to index into: the named one, else that of the environment, else the default one."""
+    if named is not None:
+        return named
+    place = os.environ.get(VARIABLE)
+    return Path(place).expanduser() if place else data_folder() / "library"
+
+
+def library_to_search(
+    named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
+) -> Path:
+    """Path of the library to search: the named one, else that of the environment, the one used last, or the
+    default one.
+
+    Args:
+        named: path or URL given by the user, or None.
+        note: function that receives a line if the library is the one used last.
+        make: whether to create the default one, empty, if needed.
+    Raises:
+        MissingError: no library is named, and none exists.
+    """
+    place = library_to_index(named)
+    if named is not None or os.environ.get(VARIABLE):
+        return place
+    last = last_library()
+    if last is not None and last != place:
+        if _is_url(last) or _exists(last):
+            note(f"library: {_written(last)}, the one used last")
+            return last
+        note(f"library: {place}, because the one used last no longer exists: {last}")
+    if make:
+        open_store(place, make=True)
+    elif not _exists(place):
+        raise MissingError(
+            f"{place}: no picture library yet; create it with 'limner index PICTURES', or name another with"
+            " --library"
+        )
+    return place
+
+
+def last_library() -> Path | None:
+    """Library used last, or None."""
+    try:
+        raw = _last_library_file().read_bytes().removesuffix(b"\n")
+    except OSError:
+        return None
+    return Path(os.fsdecode(raw)) if raw and b"\0" not in raw else None
+
+
+def remember_last_library(place: Path) -> None:
+    """Remember the library used last, if the user's data folder can be written."""
+    written = _written(place) if _is_url(place) else str(place.absolute())
+    if Path(written) != last_library():
+        with suppress(OSError, LimnerError):
+            make_folder(_last_library_file().parent)
+            write_bytes(_last_library_file(), os.fsencode(written) + b"\n")
+
+
+def _last_library_file() -> Path:
+    """File with one line: the path or URL of the library used last."""
+    return data_folder() / "last-library"
+
+
+def _is_url(place: Path) -> bool:
+    return re.match(r"\w+:/", str(place)) is not None
+
+
+def _written(place: Path) -> str:
+    """A path, or a URL, in which a `Path` joins the two slashes, as it is written."""
+    return re.sub(r"^(\w+):/+", r"\1://", str(place))
+
+
+def _exists(place: Path) -> bool:
+    """Whether there is a library at a path or URL."""
+    package = _package_of(_written(place))
+    return exists(place) if package is None else bool(package.exists(_written(place)))
+
+
 def as_path(value: object, where: str) -> Path:
     """Check a path that a caller gave, and expand its ``~``."""
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
@@ -800,7 +908,7 @@ def wrong_type(where: str, found: object, due: str) -> ConfigError:
     return ConfigError(f"{where}: {found!r:.60} is of type {type(found).__name__}; expected {due}")
 
 
-def in_library(library: PictureStore) -> InLibrary:
+def in_library(library: Store) -> InLibrary:
     """Function from a file to the file of the same picture in a library, by content.
 
     A text may show these pictures wherever they are.
@@ -809,7 +917,7 @@ def in_library(library: PictureStore) -> InLibrary:
 
     def same(path: Path) -> Path | None:
         try:
-            return library.file_of(read_file(os.fsencode(path)).sha256)
+            return Path(library.pictures([read_file(os.fsencode(path)).sha256])[0].path)
         except LimnerError:
             return None
 
@@ -824,7 +932,7 @@ def _conditions(
     Raises:
         ConfigError: a day is not a date, or the orientation is unknown.
     """
-    from limner.scale.catalogue import Only, Shape
+    from limner.store import Only, Shape
 
     days: list[date | None] = []
     for name, day in (("after", after), ("before", before)):
@@ -834,7 +942,7 @@ def _conditions(
             raise ConfigError(f"search: {name} is {day!r}; expected a day such as 2024-07-31") from error
     if orientation not in (None, *get_args(Shape)):
         raise ConfigError("search: " + unknown("orientation", str(orientation), get_args(Shape)))
-    inside = "" if folder is None else display(os.fsencode(as_path(folder, "folder").absolute()))
+    inside = "" if folder is None else display(os.fsencode(os.path.abspath(as_path(folder, "folder"))))  # noqa: PTH100
     return Only(folder=inside, after=days[0], before=days[1], shape=orientation)
 
 
@@ -847,7 +955,7 @@ def _board(keep: object) -> Board:
     return load(as_path(keep, "keep"))
 
 
-def _pinned_twice(pins: Mapping[int, str | None], catalogue: Catalogue) -> list[str]:
+def _pinned_twice(pins: Mapping[int, str | None], library: Store) -> list[str]:
     """A line for every picture that is pinned to several steps."""
     steps: dict[str, list[int]] = {}
     for step, picture in sorted(pins.items()):
@@ -857,7 +965,7 @@ def _pinned_twice(pins: Mapping[int, str | None], catalogue: Catalogue) -> list[
     return [
         f"{Path(picture.path).name} is pinned to steps {', '.join(map(str, twice[picture.id]))}, and shown at"
         " each"
-        for picture in catalogue.pictures(list(twice))
+        for picture in library.pictures(list(twice))
     ]
 
 

@@ -99,7 +99,6 @@ def test_help_lists_every_command_once_in_three_groups(capsys, monkeypatch):
         "search",
         "describe",
         "library",
-        "verify",
         "models",
         "demo",
     ]

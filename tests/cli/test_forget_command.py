@@ -10,7 +10,7 @@ from fakes import noise_picture
 import limner
 from limner.cli.main import run
 from limner.errors import LimnerWarning
-from limner.scale.library import PictureStore
+from limner.store.database import Database
 
 QUICK = ("--encoder", "colour", "--no-captions")
 
@@ -33,7 +33,7 @@ def index(folder, *words):
 
 
 def pictures(folder):
-    return len(PictureStore.open(folder.parent / "lib"))
+    return len(Database(folder.parent / "lib"))
 
 
 def test_without_a_terminal_nothing_is_forgotten_and_a_line_says_what_to_do(emptied, capsys):

@@ -6,6 +6,8 @@ import pytest
 from fakes import noise_picture
 
 from limner.cli.main import run
+from limner.store import Described
+from limner.store.database import Database
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +66,7 @@ def test_the_library_used_last_is_asked_and_never_read_into(home, capsys):
         "pictures: 2, of which 2 with captions",
         f"indexed: {home / 'pictures'}",
     ]
-    assert run(["verify", "--json"]) == 0
+    assert run(["library", "--check"]) == 0
     assert str(home / "own") in capsys.readouterr().out
     assert run(["search", "a red field", "--folder", "nosuch"]) == 0
     out, err = capsys.readouterr()
@@ -82,7 +84,7 @@ def test_the_library_used_last_is_asked_and_never_read_into(home, capsys):
 def test_the_environment_names_a_library(home, monkeypatch, capsys):
     monkeypatch.setenv("LIMNER_LIBRARY", str(home / "mine"))
     assert run(["index", "pictures", "--encoder", "colour"]) == 0
-    assert (home / "mine" / "library.json").is_file()
+    assert (home / "mine" / "library.sqlite").is_file()
     assert run(["search", "a red field"]) == 0
     assert "red field.png" in capsys.readouterr().out
 
@@ -124,4 +126,43 @@ def test_a_command_that_reads_no_picture_leaves_no_library_behind(home, capsys):
     assert not (home / "lib").exists()
     assert run(["index", "pictures", "--library", "lib"]) == 0
     assert run(["index", "empty", "--library", "lib"]) == 0
-    assert (home / "lib" / "library.json").exists()
+    assert (home / "lib" / "library.sqlite").exists()
+
+
+def test_what_was_typed_outlives_making_the_library_anew(home, capsys):
+    assert run(["index", "pictures", "--library", "lib", "--encoder", "colour"]) == 0
+    library = Database(home / "lib")
+    picture = library.find("red field.png").id
+    library.write_words(picture, Described(captions=("poppies at noon",)))
+    library.settle()
+    assert run(["library", "--library", "lib", "--anew"]) == 0
+    assert not (home / "lib" / "library.sqlite").exists()
+    assert (home / "lib" / "yours.sqlite").exists()
+    assert run(["index", "pictures", "--library", "lib", "--encoder", "colour"]) == 0
+    again = Database(home / "lib")
+    assert [one.text for one in again.pictures([picture])[0].captions] == ["poppies at noon"]
+    assert run(["search", "poppies", "--library", "lib", "-k", "1"]) == 0
+    assert "red field.png" in capsys.readouterr().out
+
+
+def test_a_check_names_what_is_wrong_and_changes_nothing(home, capsys):
+    assert run(["index", "pictures", "--library", "lib", "--encoder", "colour"]) == 0
+    assert run(["library", "--library", "lib", "--check"]) == 0
+    assert "nothing wrong" in capsys.readouterr().out
+    (vectors,) = (home / "lib" / "vectors").glob("colour-*.f32")
+    whole = vectors.read_bytes()
+    for broken, line in (
+        (whole[: len(whole) // 2], "too short"),
+        (whole[:-4] + b"\0\0\xc0\x7f", "not finite"),
+    ):
+        vectors.write_bytes(broken)
+        assert run(["library", "--library", "lib", "--check"]) == 1
+        out, err = capsys.readouterr()
+        assert line in out
+        assert "1 problem found" in err
+    vectors.write_bytes(whole)
+    (home / "pictures" / "red field.png").unlink()
+    assert run(["library", "--library", "lib", "--check", "--json"]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)["problems"]
+    assert problem["path"] == str(home / "pictures" / "red field.png")
+    assert run(["library", "--check", "--anew"]) == 2

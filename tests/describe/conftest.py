@@ -4,8 +4,17 @@ import pytest
 from chat_server import chat_server
 from fakes import FakeTexts, noise_picture
 
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store.database import Database
+from limner.store.index import caption_encoders, index, sentences_of
+
+
+@pytest.fixture(autouse=True)
+def _captions_are_bags_of_words(monkeypatch):
+    def bags(spaces):
+        bag = "captions" in spaces and spaces["captions"].encoder == FakeTexts.name
+        return sentences_of(FakeTexts(), None) if bag else caption_encoders(spaces)
+
+    monkeypatch.setattr("limner.store.index.caption_encoders", bags)
 
 
 @pytest.fixture
@@ -28,4 +37,4 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(tmp_path, pictures):
     index([pictures], tmp_path / "lib", text_encoder=FakeTexts())
-    return PictureStore.open(tmp_path / "lib")
+    return Database(tmp_path / "lib")

@@ -3,6 +3,7 @@
 import base64
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -15,36 +16,36 @@ from limner.describe.chat import Chat
 from limner.describe.pictures import DescribeReport, describe_pictures
 from limner.errors import CheckpointError, DataError
 from limner.records import Problem
-from limner.scale import words as words_module
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
-from limner.scale.words import (
-    Described,
-    ModelWords,
-    remove_descriptions,
-    words_of,
-    write_descriptions,
-    write_words,
-)
-from limner.scale.write import sentences_of
+from limner.store import Described, ModelWords
+from limner.store.database import Database
+from limner.store.index import encode_captions, index, sentences_of
 
 pytestmark = pytest.mark.slow
 
 SENTENCE, KEYWORDS = "A goat stands on a red roof.", "goat, roof, red sky"
 BY_MODEL = [(SENTENCE, "model"), (KEYWORDS, "model")]
-GOAT = ModelWords(model="seer", sentence="A goat.")
-
-
-def sentences():
-    return sentences_of(FakeTexts(), None)
+GOAT = ModelWords(model="seer", captions=("A goat.",))
 
 
 def describe(library, server, model="seer", **options):
-    return describe_pictures(library, Chat(server.endpoint, model, timeout_s=5), sentences(), **options)
+    return describe_pictures(library, Chat(server.endpoint, model, timeout_s=5), **options)
 
 
 def write(library, found):
-    write_descriptions(library, found, sentences())
+    library.write_descriptions(found)
+    encode_captions(library)
+
+
+def write_words(library, picture, words):
+    library.write_words(picture, words)
+    encode_captions(library)
+    return library.words_of(picture)
+
+
+def remove_descriptions(library, model=None):
+    count = library.remove_descriptions(model)
+    encode_captions(library)
+    return count
 
 
 def captions(library, number):
@@ -53,8 +54,8 @@ def captions(library, number):
 
 def vector(library, number):
     picture = library.find(f"IMG_{number:04}.png").id
-    space = library.gallery(["captions"], [picture]).space("captions")
-    return space.matrix[0].astype(np.float32) if space.present[0] else None
+    space = library.index(["captions"]).gallery.of([picture]).space("captions")
+    return space.matrix[0] if space.present[0] else None
 
 
 def unit(*texts):
@@ -78,15 +79,17 @@ def test_pictures_without_words_are_described_and_their_captions_encoded(library
 
 
 def test_all_are_described_beside_what_their_files_say_but_not_what_the_user_wrote(library, server):
-    write_words(library, library.find("IMG_0000.png").id, Described(captions=("mine",)), sentences())
-    write_words(library, library.find("IMG_0001.png").id, Described(), sentences())
+    write_words(library, library.find("IMG_0000.png").id, Described(captions=("mine",)))
+    write_words(library, library.find("IMG_0001.png").id, Described())
     assert describe(library, server, every=True).described == 2
     assert captions(library, 0) == [("mine", "library")]
     assert captions(library, 1) == []
     assert captions(library, 3) == [("a kite over the sea", "sidecar"), *BY_MODEL]
-    told = words_of(library, library.find("IMG_0003.png").id)
+    told = library.words_of(library.find("IMG_0003.png").id)
     assert told.stated == Described(captions=("a kite over the sea",))
-    assert told.described == ModelWords(model="seer", sentence=SENTENCE, keywords=("goat", "roof", "red sky"))
+    assert told.described == ModelWords(
+        model="seer", captions=(SENTENCE,), keywords=("goat", "roof", "red sky")
+    )
     assert told.now == Described(
         captions=("a kite over the sea", SENTENCE), keywords=("goat", "roof", "red sky")
     )
@@ -99,7 +102,7 @@ def test_a_small_copy_without_metadata_is_sent(tmp_path, server):
     about[0x010F] = "Secret Camera"
     noise_picture(1, (2000, 1000)).save(folder / "DSC_1.jpg", exif=about)
     index([folder], tmp_path / "lib", text_encoder=FakeTexts())
-    assert describe(PictureStore.open(tmp_path / "lib"), server).described == 1
+    assert describe(Database(tmp_path / "lib"), server).described == 1
     url = server.requests[0]["messages"][0]["content"][1]["image_url"]["url"]
     kind, _, data = url.partition(",")
     assert kind == "data:image/jpeg;base64"
@@ -201,12 +204,10 @@ def test_it_outlives_indexing_other_words_and_another_path(library, server, pict
 def test_removing_leaves_a_library_that_was_never_described(library, server, pictures):
     before = content(library)
     describe(library, server, every=True)
-    assert remove_descriptions(library, sentences(), "other") == 0
-    assert remove_descriptions(library, sentences(), "seer") == 4
-    after = content(library)
-    assert after.pop("descriptions") == []
-    assert after == before
-    assert remove_descriptions(library, sentences()) == 0
+    assert remove_descriptions(library, "other") == 0
+    assert remove_descriptions(library, "seer") == 4
+    assert content(library) == before
+    assert remove_descriptions(library) == 0
     index([pictures], library, text_encoder=FakeTexts())
     assert captions(library, 0) == []
 
@@ -214,16 +215,16 @@ def test_removing_leaves_a_library_that_was_never_described(library, server, pic
 def test_editing_makes_them_the_users_and_taking_that_back_the_models(library, server):
     describe(library, server)
     picture = library.find("IMG_0000.png").id
-    told = write_words(library, picture, Described(captions=("A goat on our roof.",)), sentences())
+    told = write_words(library, picture, Described(captions=("A goat on our roof.",)))
     assert (told.edited, told.described.model) == (True, "seer")
     assert captions(library, 0) == [("A goat on our roof.", "library")]
     write(library, {picture: GOAT})
     assert captions(library, 0) == [("A goat on our roof.", "library")]
-    assert remove_descriptions(library, sentences()) == 3
+    assert remove_descriptions(library) == 3
     assert captions(library, 0) == [("A goat on our roof.", "library")]
     assert np.allclose(vector(library, 0), unit("A goat on our roof."), atol=1e-3)
     write(library, {picture: GOAT})
-    told = write_words(library, picture, None, sentences())
+    told = write_words(library, picture, None)
     assert (told.edited, told.now) == (False, Described(captions=("A goat.",)))
     assert np.allclose(vector(library, 0), unit("A goat."), atol=1e-3)
 
@@ -233,30 +234,24 @@ def test_a_kill_between_two_writes_is_mended_by_the_next_run(library, pictures, 
     picture = library.find("IMG_0000.png").id
     if removed:
         write(library, {picture: GOAT})
-    whole = content(library)
-
-    def killed(*rest):
-        raise SystemExit
-
-    monkeypatch.setattr(
-        *((type(library.store), "delete") if removed else (words_module, "_take_over")), killed
-    )
+    monkeypatch.setattr(Database, "_refresh", lambda *rest: sys.exit())
     with pytest.raises(SystemExit):
-        _ = remove_descriptions(library, sentences()) if removed else write(library, {picture: GOAT})
+        _ = remove_descriptions(library) if removed else write(library, {picture: GOAT})
     monkeypatch.undo()
     index([pictures], library, text_encoder=FakeTexts())
-    assert captions(library, 0) == [("A goat.", "model")]
-    assert np.allclose(vector(library, 0), unit("A goat."), atol=1e-3)
-    if removed:
-        assert content(library) == whole
+    assert captions(library, 0) == ([] if removed else [("A goat.", "model")])
+    assert removed or np.allclose(vector(library, 0), unit("A goat."), atol=1e-3)
 
 
-def test_what_cannot_be_described(tmp_path, library, server, pictures):
-    with pytest.raises(CheckpointError, match="another version"):
-        write_descriptions(library, {"0" * 64: GOAT}, sentences_of(FakeTexts("bag-2"), None))
+def test_what_cannot_be_described(tmp_path, library, server, pictures, monkeypatch):
+    with monkeypatch.context() as patch:
+        other = sentences_of(FakeTexts("bag-2"), None)
+        patch.setattr("limner.store.index.caption_encoders", lambda spaces: other)
+        with pytest.raises(CheckpointError, match="another version"):
+            describe(library, server)
     index([pictures], tmp_path / "silent")
     with pytest.raises(DataError, match="indexed without captions"):
-        describe(PictureStore.open(tmp_path / "silent"), server)
+        describe(Database(tmp_path / "silent"), server)
     assert server.requests == []
     lines = describe(library, server).lines()
     assert lines[0].startswith("described by seer: 3 pictures (0 already there, 0 failed);")

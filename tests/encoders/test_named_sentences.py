@@ -12,7 +12,7 @@ from limner.encoders.sentences import NamedSentences
 from limner.errors import DataError, MissingError
 from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
-from limner.scale.library import PictureStore
+from limner.store.database import Database
 
 WORDS = ["mbwa", "anakimbia", "ufukweni", "paka", "amelala", "kitandani", "mtoto", "anakula", "keki"]
 
@@ -76,7 +76,7 @@ def test_a_library_keeps_to_its_model(model, tmp_path, capsys):
     assert "no installed encoder" not in capsys.readouterr().out
     assert run(["index", str(pictures), *common]) == 0
     story = Story(id="text", steps=tuple(Step(text=t) for t in ("Paka amelala.", "Mtoto anakula.", "Mbwa.")))
-    opened = Illustrator(PictureStore.open(library))
+    opened = Illustrator(Database(library))
     assert [step.chosen.picture.path[-5] for step in opened.board(story).steps] == ["1", "2", "0"]
     assert opened.language_note(story) is None
 

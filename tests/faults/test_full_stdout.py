@@ -29,7 +29,7 @@ COMMANDS = {
     "search": ("search barn --library lib", 0),
     "illustrate": ("illustrate text.md --library lib -o new.json", 1),
     "illustrate to stdout": ("illustrate text.md --library lib -o - --format html", 0),
-    "verify": ("verify lib", 0),
+    "library": ("library --check --library lib", 0),
     "models list": ("models list", 0),
     "data sets": ("data sets", 0),
     "train": (None, 0),
@@ -85,8 +85,7 @@ def test_every_kind_of_command_says_so_in_one_line_and_damages_nothing(
     assert not any("Traceback" in line for line in lines)
     assert told(words)[0] == due
     out = StringIO()
-    runs = ["made/run"] if Path("made/run").exists() else []
-    assert told(["verify", "lib", *runs], out)[0] == 0, out.getvalue()
+    assert told(["library", "--check", "--library", "lib"], out)[0] == 0, out.getvalue()
     assert Create().left(stored)
 
 

@@ -3,14 +3,13 @@
 import pytest
 from PIL import Image, ImageDraw
 
-import limner
 from limner.cli.main import run
 from limner.encoders.base_file import image_fingerprints, shipped_file
 from limner.errors import CheckpointError, ConfigError, MissingError
 from limner.match.encoder_setup import picture_encoders
 from limner.match.illustrator import Illustrator
-from limner.scale.library import PictureStore
-from limner.scale.store import SpaceInfo
+from limner.store import SpaceInfo
+from limner.store.database import Database
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +38,7 @@ def indexed(tmp_path):
     def index(*words, code=0):
         library = tmp_path / "library"
         assert run(["index", str(tmp_path / "pictures"), "--library", str(library), *words]) == code
-        return PictureStore.open(library)
+        return Database(library)
 
     return index
 
@@ -69,7 +68,7 @@ def test_indexing_again_gains_what_is_new_and_keeps_to_what_there_is(indexed, ca
         assert run(search) == 0
 
 
-def test_other_eyes_take_the_place_of_the_first_and_are_not_compared_with_them(indexed, capsys):
+def test_other_eyes_take_the_place_of_the_first_and_are_not_compared_with_them(indexed, capsys, monkeypatch):
     indexed()
     store = indexed("--encoder", "base-free")
     assert "base: made by base, now base-free; computed again" in capsys.readouterr().err
@@ -77,10 +76,10 @@ def test_other_eyes_take_the_place_of_the_first_and_are_not_compared_with_them(i
     indexed("--encoder", "base-free", "--encoder", "base", code=2)
     assert "base-free and base both make the space 'base'; drop one" in capsys.readouterr().err
     changed = store.settings.spaces["base"].model_copy(update={"fingerprint": "0" * 64})
-    with store.writing():
-        store.save(spaces=store.settings.spaces | {"base": changed})
+    settings = store.settings.model_copy(update={"spaces": store.settings.spaces | {"base": changed}})
+    monkeypatch.setattr(Database, "settings", settings)
     with pytest.raises(CheckpointError, match="encoded by another version of base-free; index again"):
-        _ = Illustrator(PictureStore.open(store.folder)).channels
+        _ = Illustrator(Database(store.folder)).channels
 
 
 def test_auto_takes_what_a_library_has_and_what_weights_name(tiny_clip, tmp_path, monkeypatch):
@@ -111,21 +110,3 @@ def test_a_new_library_is_made_in_what_the_machine_is_quick_in(monkeypatch, quic
     for engine, due in (("torch", quick), ("auto", "bfloat16")):  # OpenVINO sees to it itself
         (eyes,) = picture_encoders(["base"], [], engine=engine)
         assert eyes.fingerprint == STAMPS[due]
-
-
-@pytest.mark.parametrize("precisions", [("float32", "bfloat16"), ("bfloat16", "float32")])
-def test_workers_of_a_cluster_take_the_precision_of_the_machine_that_asks(tmp_path, monkeypatch, precisions):
-    """Each would else take what is usual on its own processor or card, and be refused."""
-    factories, given, quick = [], [], list(precisions)
-    monkeypatch.setattr("limner.match.encoder_setup.usual_precision", lambda _: quick[0])
-    monkeypatch.setattr("limner.scale.cluster.ClusterEngine", lambda make, *_: factories.append(make))
-
-    def index(*_, image_encoders, **__):
-        given.extend(image_encoders)
-        raise MissingError("enough")
-
-    monkeypatch.setattr("limner.scale.ingest.index", index)
-    with pytest.raises(MissingError, match="enough"):
-        limner.Library(tmp_path / "library").add(tmp_path, encoders=["base"], engine="ray")
-    quick.reverse()
-    assert [one.fingerprint for one in factories[0]()] == [one.fingerprint for one in given]

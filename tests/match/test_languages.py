@@ -10,8 +10,8 @@ from limner.cli.main import run
 from limner.encoders.catalogue import MULTILINGUAL, sentence_encoder, text_encoder
 from limner.match.illustrator import Illustrator
 from limner.records import Step, Story
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store.database import Database
+from limner.store.index import index
 
 CAPTIONS = {
     "cake": "A chocolate cake with candles on a table",
@@ -43,7 +43,7 @@ def opened(tmp_path_factory):
     encoders = {"text_encoder": text_encoder(), "multilingual": sentence_encoder(MULTILINGUAL)}
     report = index([folder / "pictures"], folder / "library", **encoders)
     assert [one.reason for one in report.unread] == ["Swahili (sw)"]
-    return Illustrator(PictureStore.open(folder / "library"))
+    return Illustrator(Database(folder / "library"))
 
 
 def story(text, **values):

@@ -6,11 +6,8 @@ from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import numpy as np
 import pytest
-from boards import TableEncoder, chosen_board, story_of
 from PIL import Image
-from vector_library import drawn, vector_library
 
 import limner
 from limner.cli.main import run
@@ -20,14 +17,12 @@ from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.languages import negation_note, unreadable
 from limner.progress import Progress
-from limner.records import Board, Picture
+from limner.records import Board
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.scale import vector_index
-from limner.scale.approximate import ApproximateIndex
-from limner.scale.catalogue import Catalogue, Only
-from limner.scale.library import PictureStore
-from limner.scale.search import COSINE, Channel, Index
+from limner.store import Only
+from limner.store.database import Database
+from limner.store.search import COSINE, Channel
 from limner.studio.engine import illustrate_story
 from limner.studio.step_edits import Constraints
 from limner.text.read import read_text
@@ -50,7 +45,7 @@ def home(tmp_path_factory):
 
 @pytest.fixture
 def opened(home):
-    return Illustrator(PictureStore.open(home))
+    return Illustrator(Database(home))
 
 
 def ids(found):
@@ -86,7 +81,7 @@ def test_a_search_and_a_board_say_the_same_of_a_picture(opened):
 
 def test_a_library_is_read_once_by_all_threads_and_stays_what_it_was(home, tmp_path):
     shutil.copytree(home, tmp_path / "lib")
-    opened = Illustrator(PictureStore.open(tmp_path / "lib"))
+    opened = Illustrator(Database(tmp_path / "lib"))
     with ThreadPoolExecutor(4) as pool:
         boards = list(pool.map(lambda _: opened.board(STORY), range(4)))
         assert len(set(pool.map(lambda _: id(opened.index), range(4)))) == 1
@@ -95,7 +90,7 @@ def test_a_library_is_read_once_by_all_threads_and_stays_what_it_was(home, tmp_p
 
 
 def test_the_best_of_those_that_meet_the_conditions_are_found(opened):
-    everything = opened.search(FOX, len(opened.catalogue))
+    everything = opened.search(FOX, len(opened.library))
     last = Path(everything[-1].picture.path).parent
     inside = [one for one in everything if Path(one.picture.path).parent == last]
     found = opened.search(FOX, 3, only=Only(folder=str(last)))
@@ -109,7 +104,7 @@ def test_the_best_of_those_that_meet_the_conditions_are_found(opened):
 
 
 def test_unwanted_words_are_subtracted_and_wanted_ones_count_as_much_as_the_picture(opened):
-    count = len(opened.catalogue)
+    count = len(opened.library)
     fox, rabbit = (scores(opened.search(text, count)) for text in (FOX, RABBIT))
     found = opened.search(FOX, count, without=[RABBIT])
     assert scores(found) == pytest.approx({one: fox[one] - rabbit[one] for one in fox}, abs=1e-5)
@@ -124,15 +119,16 @@ def test_unwanted_words_are_subtracted_and_wanted_ones_count_as_much_as_the_pict
 
 
 def test_a_picture_from_elsewhere_is_compared_and_not_added(opened, monkeypatch):
-    picture, before = opened.search(FOX, 1)[0].picture, len(opened.catalogue)
+    picture, before = opened.search(FOX, 1)[0].picture, len(opened.library)
     assert opened.look_at(Path(picture.path).read_bytes(), "same.png") == picture.id
     copy = io.BytesIO()
     Image.open(picture.path).save(copy, "BMP")
     assert ids(opened.like(opened.look_at(copy.getvalue(), "copy.bmp", ".bmp"), 1)) == [picture.id]
-    assert len(PictureStore.open(opened.library.folder)) == before
+    assert len(Database(opened.library.folder)) == before
     made = opened.library.settings
     other = {"colour": made.spaces["colour"].model_copy(update={"fingerprint": "0" * 64})}
-    monkeypatch.setattr(opened.library, "settings", made.model_copy(update={"spaces": made.spaces | other}))
+    changed = made.model_copy(update={"spaces": made.spaces | other})
+    monkeypatch.setattr(Database, "settings", changed)
     with pytest.raises(CheckpointError, match="another version of colour; index again"):
         image_encoders_of(opened.library)
     with pytest.raises(DataError, match=r"notes\.txt: cannot be read as a picture"):
@@ -248,75 +244,3 @@ def test_no_other_step_repeats_a_picture_that_the_text_shows(tmp_path):
     library.add(tmp_path, progress=Progress())
     assert origins(library.illustrate(text, **ALL)) == ["given", "blank"]
     assert origins(library.illustrate(text, allow_repeats=True, **ALL)) == ["given", "decoded"]
-
-
-ROWS = vector_index.around(drawn(3_000, 64, 0)[:200], np.random.default_rng(0))
-NEARBY = TableEncoder({f"step {number}": row for number, row in enumerate(ROWS)})  # each near some picture
-CHANNELS = (Channel("base", NEARBY, "base", COSINE),)
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    """The same library searched exactly and by candidates."""
-    spaces = {"base": (64, 1), "looks": (48, 1)}
-    library = vector_library(tmp_path_factory.mktemp("boards") / "lib", 3_000, spaces)
-    library.save(approximate_from=0)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vector_index, "QUERIES", 32)
-        assert vector_index.prepare(library, Progress())
-    # Lance draws its parts by chance: all are looked into, so that candidates do not depend on them.
-    made, most = library.settings.searches, {"candidates": vector_index.CANDIDATES[-2]}
-    whole = {name: one.model_copy(update=most | {"probes": one.partitions}) for name, one in made.items()}
-    library.save(searches=whole)
-    return Index(library.gallery([*spaces])), ApproximateIndex(library, [*spaces]), library
-
-
-def pictures(ids):
-    common = {"width_px": 4, "height_px": 3, "format": "PNG", "size_bytes": 1, "phash": ""}
-    return [Picture(id=one, paths=(f"/p/{one}",), group=one, **common) for one in ids]
-
-
-def both_boards(both, text, compared="looks", **options):
-    """The boards of a text by either search."""
-    story = story_of([f"step {20 * text + number}" for number in range(5)])
-    asked, options = (CHANNELS, pictures), BoardOptions(candidates=100, **options)
-    return [chosen_board(story, one, *asked, options, compared=compared) for one in both[:2]]
-
-
-@pytest.mark.parametrize("show", ["usual", "always"])
-@pytest.mark.parametrize("text", range(4))
-def test_every_step_shows_the_same_picture(both, text, show):
-    one, other = both_boards(both, text, show=show)
-    assert one.shown == other.shown
-    assert any(one.shown.values())
-    chances = [[step.probability for step in board.steps] for board in (one, other)]
-    np.testing.assert_allclose(*chances, atol=1e-4)
-
-
-@pytest.mark.parametrize("compared", ["looks", "clip"])  # nothing is like a pin in a space that was not made
-def test_a_picture_that_no_word_finds_is_pinned_and_banned_ones_are_gone(both, compared):
-    before = set(both_boards(both, 1)[0].shown.values())
-    pinned = next(one for one in reversed(both[0].gallery.ids) if one not in before)
-    banned = tuple(before - {None})[:4]
-    one, other = both_boards(both, 1, pins={0: pinned}, bans=banned, compared=compared)
-    assert one.shown == other.shown
-    assert one.shown[0] == pinned
-    assert not set(banned) & set(one.shown.values())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("whole", [200_000, 10])
-def test_conditions_hold_beyond_memory_too(both, monkeypatch, whole):
-    """As of the exact search, whether all that pass are compared or candidates are."""
-    monkeypatch.setattr("limner.match.illustrator.READ_WHOLE", whole)
-    monkeypatch.setattr(Catalogue, "pictures", lambda _, some: pictures(some))
-    answers, library = [], both[2]
-    for size in (10**6, 0):
-        library.save(approximate_from=size)
-        asked = Illustrator(PictureStore.open(library.folder))
-        monkeypatch.setitem(asked.__dict__, "channels", CHANNELS)
-        some = set(asked.catalogue.passing(Only())[::20])
-        answers.append(asked.search("step 7", 5, only=Only(used=True), used=some))
-        assert some.issuperset(ids(answers[-1]))
-    assert ids(answers[0]) == ids(answers[1])
-    assert [found.searched for found in answers] == [150, 150]

@@ -16,8 +16,8 @@ from limner.match.calibration import load, parse
 from limner.match.candidates import SHY, EncodedSteps, ExpectedSimilarity, Pool, QueryTexts, pool_of
 from limner.match.illustrate import SPACES, query_texts
 from limner.match.probabilities import agreement, evidence, probabilities
-from limner.scale.search import COSINE, Channel, Index
-from limner.scale.vectors import Gallery, Space
+from limner.store.search import COSINE, Channel, Index
+from limner.store.vectors import Gallery, Space
 
 SEEDS = st.integers(0, 2**32 - 1)
 

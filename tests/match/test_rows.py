@@ -15,7 +15,7 @@ from limner.match.rows import named_row
 from limner.progress import Progress
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.scale.search import Index
+from limner.store.search import Index
 
 
 def board_of(shelf, steps, options=None, *, title="", shared=False, searched=True, **more):

@@ -13,8 +13,8 @@ from limner.match.illustrator import Illustrator
 from limner.match.trained import asked, relation_channel, run_channel
 from limner.records import Board
 from limner.research.runs.run import Run
-from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel, Index
+from limner.store.database import Database
+from limner.store.search import EncodedChannel, Index
 from limner.text.read import read_text
 
 TEXTS = ["The cat wrote a letter.", "Snow fell all night.", "A boat sailed away."]
@@ -23,7 +23,7 @@ STORY = read_text("\n\n".join(TEXTS), format="plain").story
 
 @pytest.fixture
 def opened(library):
-    return PictureStore.open(library)
+    return Database(library)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def illustrated(library, drawings_run, tmp_path):
 
 
 def vectors_of(opened):
-    gallery = opened.gallery([MODEL])
+    gallery = opened.index([MODEL]).gallery
     return gallery, np.asarray(gallery.space(MODEL).vectors(range(len(gallery))), np.float32)
 
 
@@ -102,7 +102,7 @@ def test_a_library_without_vectors_of_the_run_names_the_command(opened, book, ru
     index = ["index", str(book), "--library", str(bare), "--encoder", "colour"]
     assert limner(index) == 0
     with pytest.raises(DataError, match=f"no vectors of a trained run; run: limner index {book} "):
-        run_channel(run, PictureStore.open(bare))
+        run_channel(run, Database(bare))
     assert limner([*index, "--model", str(product_run)]) == 0  # a model without attention
     board = illustrated("--model", product_run, folder=bare)
     assert all(step.attention == () and len(step.relations) == 13 for step in board.steps)
@@ -114,7 +114,7 @@ def test_pictures_without_a_vector_are_counted(opened, run, tmp_path):
     shutil.copytree(opened.folder, tmp_path / "lib")
     words = ["index", str(tmp_path / "new.png"), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
     assert limner(words) == 0
-    (line,) = Illustrator(PictureStore.open(tmp_path / "lib"), model=run).notes
+    (line,) = Illustrator(Database(tmp_path / "lib"), model=run).notes
     assert "no vector of this run for 1 of 10 pictures" in line
 
 

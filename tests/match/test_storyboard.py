@@ -27,8 +27,8 @@ from limner.match.calibration import load
 from limner.match.cast import cast_of
 from limner.match.illustrate import BoardOptions, step_texts
 from limner.records import Board, Step, Story, fit_of
-from limner.scale.search import COSINE, Channel, Index
-from limner.scale.vectors import Gallery
+from limner.store.search import COSINE, Channel, Index
+from limner.store.vectors import Gallery
 
 OWN = {"own": 1.0, "captions": 0, "looks": 0, "looks_beside_words": 0}
 PULL = {"calibration": numbers(agreement=OWN, pin={"weight": 3.0, "floor": 0.05, "looks": 6.0}, none=8.0)}

@@ -60,7 +60,7 @@ def test_suffixes_in_any_case_and_other_files(tmp_path):
 
 def test_order_is_fixed_and_hidden_folders_and_libraries_are_passed_by(tmp_path):
     touch(tmp_path, "b.jpg", "a.jpg", "z/c.jpg", "m/d.jpg", ".thumbnails/e.jpg")
-    touch(tmp_path, "lib/library.json", "lib/tables/x", "lib/f.jpg")
+    touch(tmp_path, "lib/library.sqlite", "lib/f.jpg")
     assert list(found(tmp_path)) == ["a.jpg", "b.jpg", "d.jpg", "c.jpg"]
 
 

@@ -9,7 +9,7 @@ from test_images import colours, halves, near
 from limner.pictures import decode as images
 from limner.pictures.decode import PictureError, decode
 from limner.pictures.metadata import embedded
-from limner.scale.ingest import index
+from limner.store.index import index
 
 SENSOR = halves(size=(80, 40))
 GREEN = (30, 160, 30)

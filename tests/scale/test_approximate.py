@@ -16,8 +16,9 @@ from limner.scale import approximate, vector_index
 from limner.scale.approximate import ApproximateIndex
 from limner.scale.ingest import index
 from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel, Evidence, Index, SimilarityQuery
+from limner.scale.search import TableIndex
 from limner.scale.store import PICTURES, PICTURES_SCHEMA, vectors_name
+from limner.store.search import EncodedChannel, Evidence, SimilarityQuery
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +74,7 @@ def quickly(monkeypatch):
 
 @pytest.fixture
 def exact(made):
-    return Index(made.gallery(sorted(SPACES)))
+    return TableIndex(made.gallery(sorted(SPACES)))
 
 
 def opened(library, candidates):
@@ -117,7 +118,7 @@ def test_recall_that_is_stored_is_what_measuring_finds_and_reaches_the_target(ma
 
 
 def test_everything_found_equals_the_exact_search(wide):
-    asked, exact = channels(WIDE), Index(wide.gallery(sorted(WIDE)))
+    asked, exact = channels(WIDE), TableIndex(wide.gallery(sorted(WIDE)))
     part = opened(wide, 2_000).among([(asked, K)])
     one, other = exact.search(asked, K), part.search(asked, K)
     assert len(part.gallery) < COUNT / 2
@@ -159,7 +160,7 @@ def test_evidence_of_all_is_estimated_within_the_bound_that_is_stated(made, exac
 
 
 def test_pins_bans_and_what_looks_like_them_are_there_whatever_the_words_say(wide):
-    asked, exact = channels(WIDE), Index(wide.gallery(sorted(WIDE)))
+    asked, exact = channels(WIDE), TableIndex(wide.gallery(sorted(WIDE)))
     scores = exact.score(asked, np.arange(COUNT)).scores.max(axis=0)
     worst = [exact.gallery.ids[row] for row in np.argsort(scores)[:3]]
     found = opened(wide, 1_000)
@@ -198,7 +199,7 @@ def test_pictures_that_came_after_the_index_are_found_and_deleted_ones_are_not(q
     part = after.among([(asked, 1)])
     assert after.pictures == 2_009
     assert best not in part.gallery.ids
-    exact = Index(library.gallery(["base"]))
+    exact = TableIndex(library.gallery(["base"]))
     assert ids(part, part.search(asked, 1).rows[:, 0])[0] == ids(exact, exact.search(asked, 1).rows[:, 0])[0]
     library.store.compact()
     add(library, range(6_000, 6_100), {"base": (64, 1)}, seed=3)
@@ -243,7 +244,7 @@ def test_a_build_that_is_killed_leaves_a_library_that_is_searched_as_before(quic
         ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert ended.returncode in (0, 9), ended.stderr
         again = PictureStore.open(library.folder)
-        exact = Index(again.gallery(["base"]))
+        exact = TableIndex(again.gallery(["base"]))
         own = EncodedChannel("base", "base", EVIDENCE, exact.gallery.space("base").vectors([7, 70]))
         assert exact.search([own], 1).rows[:, 0].tolist() == [7, 70]
     if vector_index.due(again):

@@ -14,13 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fakes import FakeImages, FakeTexts, content, noise_picture
-from PIL import Image
+from fakes import FakeImages, FakeTexts, noise_picture
+from lance_tables import content
 from pyarrow.fs import copy_files
 
 import limner
-from limner.cli.main import run
-from limner.errors import ConfigError, DataError, LimnerError
+from limner.errors import DataError, LimnerError
 from limner.locations import file_system, location
 from limner.scale import cluster as cluster_module
 from limner.scale.cluster import FOLDER
@@ -236,22 +235,6 @@ def test_a_network_gives_the_vectors_of_the_local_engine_to_half_a_thousandth(cl
         one, other = (np.array([row["vector"] for row in rows[space]]) for rows in (here, there))
         assert np.abs(one - other).max() < 5e-4
         assert np.any(one)
-
-
-def test_an_address_without_ray_is_refused(tmp_path):
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    with pytest.raises(ConfigError, match="--engine ray"):
-        limner.Library(tmp_path / "lib").add(tmp_path, address="ray://head:10001")
-
-
-def test_what_is_missing_without_ray_is_one_line(tmp_path, monkeypatch, capsys):
-    noise_picture(1).save(tmp_path / "a.png")
-    monkeypatch.setitem(sys.modules, "ray", None)
-    words = [str(tmp_path), "--library", str(tmp_path / "lib"), "--encoder", "colour", "--engine", "ray"]
-    assert run(["index", *words]) == 1
-    assert capsys.readouterr().err.endswith(
-        "limner: Ray is not installed; run: pip install 'limner[scale]'\n"
-    )
 
 
 @pytest.mark.slow

@@ -10,11 +10,11 @@ from fakes import FakeImages, FakeTexts, noise_picture
 
 from limner.errors import DataError, MissingError
 from limner.files import DRAFT_SUFFIX
-from limner.scale.catalogue import Only
 from limner.scale.ingest import index
 from limner.scale.known import DigestSet
 from limner.scale.library import PictureStore
-from limner.scale.store import FORMAT, Settings
+from limner.scale.store import FORMAT, TableSettings
+from limner.store import Only
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_folder_of_pictures_does_not_become_a_library(pictures):
 def test_creating_twice_opens_and_half_made_is_completed(library, tmp_path):
     assert len(PictureStore(library.folder)) == 4
     (library.folder / "library.json").unlink()
-    assert PictureStore(library.folder).settings == Settings()
+    assert PictureStore(library.folder).settings == TableSettings()
 
 
 def test_settings_survive_odd_names_and_half_written_files(library):

@@ -11,7 +11,8 @@ from threading import Barrier
 
 import pyarrow as pa
 import pytest
-from fakes import FakeImages, FakeTexts, content, noise_picture
+from fakes import FakeImages, FakeTexts, noise_picture
+from lance_tables import content
 from object_store import SECRET, credentials_checked
 from starlette.testclient import TestClient
 
@@ -19,11 +20,11 @@ import limner
 from limner.cli.main import run
 from limner.errors import DataError
 from limner.locations import location
-from limner.server.security import Guard, Guarded
 from limner.scale import batches
 from limner.scale.ingest import index
 from limner.scale.library import SETTINGS, PictureStore
-from limner.scale.store import STATISTICS, STATISTICS_SCHEMA, Store
+from limner.scale.store import STATISTICS, STATISTICS_SCHEMA, TableStore
+from limner.server.security import Guard, Guarded
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.projects import projects_folder
@@ -128,7 +129,7 @@ def test_writers_change_different_settings_at_once(bucket, tmp_path):
 @pytest.mark.slow
 def test_a_key_that_several_writers_insert_at_once_is_one_row(bucket):
     """The first table too is made once: none of them replaces that of another."""
-    stores, start = [Store(location(bucket)) for _ in range(2)], Barrier(2)
+    stores, start = [TableStore(location(bucket)) for _ in range(2)], Barrier(2)
 
     def insert(store):
         for batch in range(3):
@@ -195,7 +196,6 @@ def test_what_cannot_be_reached_is_one_line_of_a_command(bucket, object_store, t
 
     lib = ("--library", f"{bucket}/lib")
     assert f"{bucket}/lib: no picture library here; make one with" in said("search", "goat", *lib)
-    assert f"{bucket}/lib: on object storage, expected a folder" in said("verify", f"{bucket}/lib", status=2)
     assert "the URL contains a name" in said("index", pictures, "--library", "s3://me:pass@b", status=2)
     colour = ("index", pictures, "--encoder", "colour")
     assert "there is no bucket 'absent'" in said(*colour, "--library", "s3://absent/lib")

@@ -16,9 +16,10 @@ from made_up_pictures import catalogue_of, ids_of, stored
 from PIL import Image
 
 from limner.errors import DataError
-from limner.scale.catalogue import Catalogue, Only, picture_of
+from limner.scale.catalogue import Catalogue, picture_of
 from limner.scale.ingest import index
 from limner.scale.library import PictureStore
+from limner.store import Only
 
 SIZES = ((40, 30), (30, 40), (30, 30), (31, 30))
 SHAPES = ("landscape", "portrait", "square", "square")

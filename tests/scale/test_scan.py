@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from limner.errors import NumericsError, ShapeError
 from limner.scale import search
 from limner.scale.search import RoughTop, exact_scores
-from limner.scale.vectors import Moments, float_rows, moments, over_blocks, single, sums
+from limner.scale.vectors import TableMoments, float_rows, moments, over_blocks, single, sums
 
 
 @pytest.mark.parametrize(("rows", "block"), [(0, 3), (1, 3), (10, 3), (9, 3), (1_000, 7)])
@@ -77,7 +77,7 @@ def test_halves_become_singles_to_the_bit():
 
 def test_texts_of_another_width_than_the_moments_are_refused():
     with pytest.raises(ShapeError, match=r"^moments.of_cosines: mean has shape"):
-        Moments(np.zeros(3), np.eye(3)).of_cosines(np.zeros((2, 4), np.float32))
+        TableMoments(np.zeros(3), np.eye(3)).of_cosines(np.zeros((2, 4), np.float32))
 
 
 @pytest.mark.parametrize(("gathered", "step"), [(7, 3), (7, 7), (100, 4), (7, 1)])

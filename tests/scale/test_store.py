@@ -9,7 +9,7 @@ import pytest
 
 from limner.errors import DataError
 from limner.scale import store as module
-from limner.scale.store import Store, vectors_schema
+from limner.scale.store import TableStore, vectors_schema
 from limner.scale.write import vector_table
 
 NAME = "vectors_made"
@@ -22,7 +22,7 @@ def rows(first, count, value=0.5):
 
 @pytest.fixture
 def store(tmp_path):
-    made = Store(tmp_path)
+    made = TableStore(tmp_path)
     made.ensure(NAME, vectors_schema(4))
     return made
 
@@ -31,7 +31,7 @@ def test_a_reader_is_told_that_another_process_finished_meanwhile(store, tmp_pat
     monkeypatch.setattr(module, "SCAN_ROWS", 16)
     for part in range(40):
         store.upsert(NAME, rows(100 * part, 100), ())
-    reader = Store(tmp_path)
+    reader = TableStore(tmp_path)
     read = reader.scan(NAME, ["id", "vector"])
     assert next(read).num_rows == 16
     store.compact()
@@ -42,7 +42,7 @@ def test_a_reader_is_told_that_another_process_finished_meanwhile(store, tmp_pat
 
 def test_a_state_that_another_process_has_removed_is_told(store, tmp_path):
     store.upsert(NAME, rows(0, 3), ())
-    state = Store(tmp_path).state(NAME)
+    state = TableStore(tmp_path).state(NAME)
     assert len(list(store.scan_state(state, ["id"]))) == 1
     store.upsert(NAME, rows(3, 3), ())
     assert sum(batch.num_rows for batch in store.scan_state(state, ["id"])) == 3
@@ -58,7 +58,7 @@ def test_a_table_whose_versions_are_named_as_by_the_first_lance_is_read(tmp_path
             rows(number, 1), path, mode="append" if number else "create", enable_v2_manifest_paths=False
         )
     assert (path / "_versions" / "12.manifest").exists()
-    opened = Store(tmp_path)
+    opened = TableStore(tmp_path)
     before = opened.state(NAME)
     assert (opened.version(NAME), opened.count(NAME)) == (12, 12)
     lance.dataset(path).delete("true")
@@ -86,7 +86,7 @@ def test_what_is_known_of_earlier_versions_is_let_go_when_they_are_forgotten(sto
         return table
 
     monkeypatch.setattr(lance, "dataset", opening)
-    writer = Store(tmp_path)
+    writer = TableStore(tmp_path)
     writer.upsert(NAME, rows(0, 3), ())
     gc.collect()
     assert [table() is not None for table in met] == [True]

@@ -4,7 +4,8 @@ import random
 import shutil
 
 import pytest
-from fakes import FakeImages, FakeTexts, content, noise_picture
+from fakes import FakeImages, FakeTexts, noise_picture
+from lance_tables import content
 
 from limner.errors import DataError, LimnerError
 from limner.scale.ingest import index

@@ -10,7 +10,7 @@ from limner.errors import DataError
 from limner.scale import approximate
 from limner.scale.approximate import Statistics, read_statistics
 from limner.scale.vector_index import write_statistics
-from limner.scale.vectors import Moments
+from limner.scale.vectors import TableMoments
 
 IDS = np.array([b"a" * 64, b"b" * 64])
 
@@ -31,7 +31,7 @@ class Rows:
 def test_a_flipped_bit_of_statistics_is_one_line_or_changes_nothing(entry):
     rng, store = np.random.default_rng(0), Rows()
     vectors = rng.random((2, 4)).astype(np.float16)
-    due = Statistics(Moments(rng.random(4), rng.random((4, 4))), 2, IDS, vectors)
+    due = Statistics(TableMoments(rng.random(4), rng.random((4, 4))), 2, IDS, vectors)
     write_statistics(store, IDS, {"base": due})
     whole, told = store.held[entry], []
     for place in random.Random(0).sample(range(8 * len(whole)), 600):

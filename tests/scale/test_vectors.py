@@ -12,18 +12,12 @@ from hypothesis import strategies as st
 from limner.scale import search
 from limner.scale.cache import Cache
 from limner.scale.catalogue import Catalogue
-from limner.scale.search import EncodedChannel, Evidence, Index
-from limner.scale.store import (
-    PICTURES,
-    PICTURES_SCHEMA,
-    PRESENT,
-    SpaceInfo,
-    Store,
-    vectors_name,
-    vectors_schema,
-)
-from limner.scale.vectors import Gallery, Space, library_gallery
+from limner.scale.search import TableIndex
+from limner.scale.store import PICTURES, PICTURES_SCHEMA, PRESENT, TableStore, vectors_name, vectors_schema
+from limner.scale.vectors import TableGallery, TableSpace, library_gallery
 from limner.scale.write import vector_table
+from limner.store import SpaceInfo
+from limner.store.search import EncodedChannel, Evidence
 
 DIMS = {"looks": 8, "words": 6}
 INFOS = {name: SpaceInfo(encoder="drawn", fingerprint="f", dim=dim) for name, dim in DIMS.items()}
@@ -37,7 +31,7 @@ class Drawn:
     """A library's tables and cache, filled with drawn pictures."""
 
     def __init__(self, folder):
-        self.store, self.cache = Store(folder / "tables"), Cache(folder / "cache")
+        self.store, self.cache = TableStore(folder / "tables"), Cache(folder / "cache")
         self.rng = np.random.default_rng(0)
         self.store.ensure(PICTURES, PICTURES_SCHEMA)
         for space, dim in DIMS.items():
@@ -72,8 +66,8 @@ class Drawn:
             known = dict(self.store.rows(table, ["id", "vector"])) if self.store.has(table) else {}
             rows = [known.get(one, [0] * DIMS[name]) for one in held]
             present = np.array([one in known for one in held], dtype=bool)
-            found[name] = Space(np.array(rows, np.float16).reshape(len(held), DIMS[name]), present)
-        return Gallery(list(held), [int(group[:16], 16) for group in held.values()], found)
+            found[name] = TableSpace(np.array(rows, np.float16).reshape(len(held), DIMS[name]), present)
+        return TableGallery(list(held), [int(group[:16], 16) for group in held.values()], found)
 
 
 def same(found, due):
@@ -104,7 +98,7 @@ def hits(gallery, block_rows):
     exclude = np.arange(len(gallery)) % 5 == 4
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "BLOCK_ROWS", block_rows)
-        index = Index(gallery)
+        index = TableIndex(gallery)
         found = index.search(channels, 6, exclude=exclude)
         return found, index.score(channels, found.rows[0][::-1].copy())
 

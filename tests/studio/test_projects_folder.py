@@ -38,7 +38,7 @@ def test_a_library_deleted_and_indexed_again_has_its_projects_and_their_pictures
     assert projects_folder(library, refuse) == folder
     held = Projects(folder).board(Projects(folder).read(project))
     assert held.steps[0].chosen.picture.id == picture
-    assert Engine(library).illustrator().library.picture(picture)
+    assert Engine(library).store.pictures([picture])[0]
 
 
 @pytest.mark.slow
@@ -52,7 +52,7 @@ def test_projects_keep_their_pictures_when_these_and_the_library_move(drawn, tmp
     assert limner(["index", str(now / "album"), "--library", str(now / "lib"), *words]) == 0
     folder = projects_folder(now / "lib", refuse)
     assert Projects(folder).read(project).id == project
-    found = Engine(now / "lib").illustrator().library.picture(picture)
+    found = Engine(now / "lib").store.pictures([picture])[0]
     assert found.path.startswith(str(now))
 
 

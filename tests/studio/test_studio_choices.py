@@ -131,7 +131,7 @@ def test_the_context_of_a_long_text_is_bounded(drawn_engine, tmp_path):
     editor = ProjectEditor(drawn_engine, Projects(tmp_path))
     text = "\n\n".join(f"Part {number} of it." for number in range(60))
     made = editor.create(text, format="plain")
-    picture = ids_of(drawn_engine.illustrator().catalogue)[0]
+    picture = ids_of(drawn_engine.illustrator().library)[0]
     editor.edit(made.id, 1, Choose(kind="choose", step=30, picture=picture))
     (choice,) = editor.projects.choices()
     assert len(choice.context) == 2 * CONTEXT_STEPS + 1

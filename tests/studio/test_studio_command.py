@@ -112,7 +112,7 @@ def test_projects_are_beside_the_library_unless_told_otherwise(started, drawn_li
 
 
 def test_pictures_that_the_text_shows_are_kept(editor, tmp_path):
-    catalogue = editor.engine.illustrator().catalogue
+    catalogue = editor.engine.illustrator().library
     picture = catalogue.pictures(ids_of(catalogue)[:1])[0]
     (tmp_path / "texts").mkdir()
     for folder in (tmp_path, tmp_path / "texts"):

@@ -41,7 +41,7 @@ def held(drawn_engine, tmp_path_factory):
         "A fox.\n\nA boat.", format="plain"
     )
     studio = Studio(drawn_engine, home / "projects", home / "thumbnails", writable=False)
-    return studio, {"project": project.id, "picture": ids_of(drawn_engine.illustrator().catalogue)[0]}
+    return studio, {"project": project.id, "picture": ids_of(drawn_engine.illustrator().library)[0]}
 
 
 @pytest.fixture(scope="module")

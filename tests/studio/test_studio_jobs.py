@@ -8,7 +8,7 @@ import pytest
 
 from limner.encoders.sentences import MiniLM
 from limner.errors import DataError
-from limner.scale import search as channels
+from limner.store import search as channels
 from limner.studio.jobs import JobCancelledError, Jobs
 
 LATER = {"Prefer": "respond-async"}

@@ -9,16 +9,13 @@ import time
 
 import numpy as np
 import pytest
-from made_up_pictures import catalogue_of, ids_of
 from PIL import Image
 from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
-from limner.errors import DataError
 from limner.export import LAYOUTS
-from limner.records import Picture
-from limner.scale.known import IndexReport
-from limner.scale.library import PictureStore
+from limner.store.database import Database
+from limner.store.index import IndexReport
 from limner.studio import jobs as jobs_module
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
@@ -30,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 def test_what_the_library_holds(guarded, drawn_library, drawn):
     told = guarded.get("/api/library").json()
-    summary = PictureStore.open(drawn_library).summary()
+    summary = Database(drawn_library).counts()
     assert told["name"] == "lib"
     assert told["pictures"] == summary.pictures > 12
     assert told["files"] == summary.files == summary.pictures + 1
@@ -88,70 +85,6 @@ def test_the_list_is_looked_through_by_names_and_captions(guarded):
         assert [one["id"] for one in found["items"] if one not in extra] == due
         assert found["total"] == len(found["items"])
     assert guarded.get("/api/library/pictures", params={"q": "again"}).json()["total"] == 1
-
-
-def made_up(count):
-    """Rows of a table of pictures that nobody took."""
-    rng = np.random.default_rng(0)
-    words = ("sea", "hill", "fox", "rabbit", "boat", "snow", "cake", "kite", "İstanbul", "straße")
-    rows = []
-    for number in rng.permutation(count).tolist():
-        caption = " ".join(rng.choice(words, 8))
-        rows.append(
-            {
-                "id": f"{number:064x}",
-                "paths": [f"/p/{number % 97:02}/IMG_{number:06}.jpg"],
-                "width_px": 40,
-                "height_px": 30,
-                "format": "JPEG",
-                "size_bytes": 9,
-                "phash": "0" * 16,
-                "group": f"{number - number % 2 if number < 1000 else number:016x}" + "0" * 48,
-                "taken": None,
-                "captions": [{"text": caption, "source": "exif"}] if number % 3 else [],
-                "labels": None,
-                "credit": "",
-                "license": "",
-                "taken_from": "",
-                "camera": "",
-            }
-        )
-    return rows
-
-
-@pytest.mark.parametrize("count", [0, 1, 500, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_a_long_list_is_paged_searched_and_asked_by_id(count, tmp_path):
-    rows = made_up(count)
-    catalogue = catalogue_of(tmp_path, rows)
-    assert len(catalogue) == count
-    rows = sorted(rows, key=lambda row: row["paths"][0])
-    assert ids_of(catalogue) == [row["id"] for row in rows]
-    for offset in (0, count // 2, max(count - 3, 0), count, count + 7):
-        total, page = catalogue.page(offset, 50)
-        assert total == count
-        assert [one.id for one in page] == [row["id"] for row in rows[offset : offset + 50]]
-    due = [
-        row["id"]
-        for row in rows
-        if "boat snow" in " ".join(one["text"] for one in row["captions"]) or "boat snow" in row["paths"][0]
-    ]
-    total, page = catalogue.page(2, 20, "Boat  SNOW")
-    assert total == len(due)
-    assert [one.id for one in page] == due[2:22]
-    assert catalogue.page(0, 5, "İSTANBUL")[0] == catalogue.page(0, 5, "İstanbul".lower())[0]
-    assert catalogue.page(0, 5, "a.c")[0] == 0  # no pattern, plain words
-    wanted = [row["id"] for row in rows[:: max(1, count // 7)]][::-1]
-    assert [one.id for one in catalogue.pictures(wanted)] == wanted
-    assert all(isinstance(one, Picture) for one in catalogue.pictures(wanted))
-    assert catalogue.files == count
-    assert catalogue.captioned == sum(bool(row["captions"]) for row in rows)
-    assert catalogue.alike == min(count, 1000) // 2
-    if count > 1:
-        group, pictures = catalogue.duplicates(0, 1)[0]
-        assert len(pictures) == 2
-        assert {one.group for one in pictures} == {group}
-    with pytest.raises(DataError, match="no picture"):
-        catalogue.pictures(["f" * 64])
 
 
 def test_words_find_pictures_and_a_picture_finds_others(guarded):
@@ -297,10 +230,7 @@ def test_a_folder_is_added_and_found_at_once(growing, drawn_library, tmp_path):
     assert after["left_out_count"] == before["left_out_count"] + 1
     assert after["spaces"] == before["spaces"]
     assert str(folder) in after["sources"]
-    assert (
-        PictureStore.open(tmp_path / "lib").settings.spaces
-        == PictureStore.open(drawn_library).settings.spaces
-    )
+    assert Database(tmp_path / "lib").settings.spaces == Database(drawn_library).settings.spaces
     found = growing.get("/api/library/pictures", params={"q": "shot_4"}).json()
     assert found["total"] == 1
     alike = growing.post("/api/search", json={"picture": found["items"][0]["id"]})
@@ -348,13 +278,15 @@ def test_a_job_can_be_cancelled_and_keeps_what_it_read(growing, tmp_path, monkey
     assert growing.get("/api/library").json()["job"] is None
 
 
-def test_another_writer_makes_the_job_fail_with_its_reason(growing, tmp_path):
+def test_a_job_waits_for_another_writer_and_says_so(growing, tmp_path):
     folder = photographs(tmp_path / "new", 2, first=60)
-    with growing.studio.engine.illustrator().library.writing():
+    with growing.studio.engine.store.indexing(lambda: True):
         job = growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"]
-        status = ended(growing, job)
-    assert status["state"] == "failed"
-    assert "another process is indexing" in status["message"]
+        started = time.monotonic()
+        while "this one waits" not in (said := growing.get(f"/api/jobs/{job}").json()["message"]):
+            assert time.monotonic() - started < 30, said
+            time.sleep(0.05)
+    assert ended(growing, job)["state"] == "done"
 
 
 def test_vectors_of_other_weights_are_not_made_anew(growing, tmp_path):
@@ -427,7 +359,7 @@ def test_the_rest_is_estimated_once_there_is_something_to_go_by(tmp_path, monkey
 
 
 def test_an_empty_library_says_so_and_takes_its_first_folder(tmp_path):
-    PictureStore(tmp_path / "lib")
+    Database(tmp_path / "lib")
     studio = Studio(Engine(tmp_path / "lib"), tmp_path / "projects", tmp_path / "cache")
     with TestClient(create_app(studio)) as client:
         held = client.get("/api/library").json()
@@ -461,11 +393,11 @@ def test_jobs_of_a_studio_that_ends_are_stopped(drawn_library, tmp_path):
 def test_a_library_of_another_precision_than_the_usual_takes_folders(tmp_path):
     words = ["index", str(photographs(tmp_path / "old", 2)), "--library", str(tmp_path / "lib")]
     assert limner([*words, "--precision", "float32", "--no-captions"]) == 0
-    before = PictureStore.open(tmp_path / "lib").settings.spaces
+    before = Database(tmp_path / "lib").settings.spaces
     job = Jobs(Engine(tmp_path / "lib")).add_folder(photographs(tmp_path / "new", 3, first=90))
     job.thread.join(60)
     assert (job.status.state, job.status.message.partition(" ")[0]) == ("done", "3"), job.status.message
-    assert PictureStore.open(tmp_path / "lib").settings.spaces == before
+    assert Database(tmp_path / "lib").settings.spaces == before
 
 
 def test_a_language_that_nothing_reads_is_said(guarded):

@@ -19,8 +19,9 @@ from starlette.testclient import TestClient
 from limner.checksums import seal_bytes, unseal_bytes
 from limner.cli.main import run as limner
 from limner.errors import LimnerWarning
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store import Only
+from limner.store.database import Database
+from limner.store.index import index
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
 from limner.studio.pictures import SIDES, Thumbnails, cache_folder, side_for
@@ -129,8 +130,8 @@ def test_a_thumbnail_is_upright_small_without_metadata_and_made_once(asking, alb
 
 def test_a_damaged_copy_is_made_again_and_that_is_said_once(album, tmp_path):
     index([album], tmp_path / "lib")
-    held, library = Thumbnails(tmp_path / "cache"), PictureStore.open(tmp_path / "lib")
-    one, other = library.pictures(library.gallery([]).ids[:2])
+    held, library = Thumbnails(tmp_path / "cache"), Database(tmp_path / "lib")
+    one, other = library.pictures(library.passing(Only())[:2])
     due = [held.get(picture, 96) for picture in (one, other)]
     files = sorted((tmp_path / "cache").rglob("*.webp"))
     with warnings.catch_warnings(record=True) as said:
@@ -226,15 +227,15 @@ def test_a_second_copy_serves_where_the_first_is_gone(album, tmp_path):
 def test_the_cache_is_never_among_the_pictures(album, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     index([album], tmp_path / "lib")
-    assert cache_folder(PictureStore.open(tmp_path / "lib")) == tmp_path / "lib" / "thumbnails"
+    assert cache_folder(Database(tmp_path / "lib")) == tmp_path / "lib" / "thumbnails"
     index([album], album / "lib")
-    inside = PictureStore.open(album / "lib")
+    inside = Database(album / "lib")
     place = cache_folder(inside)
     assert place.is_relative_to(tmp_path / "caches" / "limner")
     assert not place.is_relative_to(album)
     (tmp_path / "link").symlink_to(album)
     index([tmp_path / "link"], album / "lib2")
-    assert not cache_folder(PictureStore.open(album / "lib2")).is_relative_to(album)
+    assert not cache_folder(Database(album / "lib2")).is_relative_to(album)
 
 
 @pytest.fixture

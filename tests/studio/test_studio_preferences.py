@@ -13,7 +13,8 @@ from limner.errors import DataError, MissingError
 from limner.research.evaluation.judged import read_qrels, read_topics
 from limner.research.worlds import PictureBook
 from limner.research.worlds.book_files import write
-from limner.scale.library import PictureStore
+from limner.store import Only
+from limner.store.database import Database
 from limner.studio.preferences import Preference, judgements, read_preferences, write_preferences
 
 pytestmark = pytest.mark.slow
@@ -95,8 +96,8 @@ def evaluated(captioned, folder, capsys, *words):
 
 
 def test_a_library_is_measured_by_what_was_preferred(captioned, tmp_path, capsys):
-    library = PictureStore.open(captioned)
-    gallery = library.gallery(sorted(library.settings.spaces))
+    library = Database(captioned)
+    gallery = library.index(sorted(library.settings.spaces)).gallery
     pictures = [one for one in library.pictures(gallery.ids) if one.alt]
     said = [
         preference(one.alt, one.id, pictures[n - 1].id, n)
@@ -146,7 +147,7 @@ def test_the_whole_loop(captioned, tmp_path, capsys):
     editor = ProjectEditor(Engine(captioned), Projects(tmp_path / "projects"))
     project = editor.create("A fox looks out.\n\nA cake is baked.\n\nA boat sails.", format="plain")
     shown = [step.chosen.picture.id for step in project.board.steps if step.chosen]
-    others = [one for one in PictureStore.open(captioned).gallery(["captions"]).ids if one not in shown]
+    others = [one for one in Database(captioned).passing(Only()) if one not in shown]
     for step, picture in ((0, others[0]), (0, others[1]), (1, others[2])):
         edit = Choose(kind="choose", step=step, picture=picture)
         project = editor.edit(project.id, project.revision, edit)

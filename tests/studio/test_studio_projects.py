@@ -8,9 +8,7 @@ import stat
 import threading
 
 import pytest
-from damaged import unnamed
 
-from limner.cli.main import run as limner
 from limner.errors import DataError
 from limner.records import Board
 from limner.studio.projects import Projects
@@ -506,32 +504,6 @@ def test_a_flipped_bit_of_a_project_its_text_or_its_storyboard_is_found(project,
     assert projects.read(project["id"]).id == project["id"]  # as an older version wrote it
 
 
-def test_verify_names_what_is_damaged_of_a_project(project, studio, capsys):
-    folder = studio.editor.projects.folder / project["id"]
-
-    def told():
-        status = limner(["verify", str(folder), "--json"])
-        return status, {one["path"]: one["state"] for one in json.loads(capsys.readouterr().out)}
-
-    files = [folder / "project.json", *sorted((folder / "parts").iterdir())]
-    assert told() == (0, {str(file): "sound" for file in files})
-    for file in files:
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-2] + bytes([whole[-2] ^ 1]) + whole[-1:])
-        assert told() == (1, {str(one): "damaged" if one == file else "sound" for one in files})
-        file.write_bytes(whole)
-    (folder / "project.json").write_text(
-        studio.editor.projects.read(project["id"]).model_dump_json()
-    )  # as an older version wrote it
-    assert told()[1][str(folder / "project.json")] == "not checked"
-
-
 def whole_of(projects, name):
     held = projects.read(name)
     return projects.text(held), projects.board(held)
-
-
-def test_every_file_of_projects_is_named_or_said_to_be_not_covered(project, studio):
-    studio.editor.projects.remove(project["id"])
-    studio.editor.create("A fox.\n\nA boat.", format="plain")
-    assert unnamed(studio.editor.projects.folder) == []

@@ -12,8 +12,8 @@ from limner.match.calibration import load
 from limner.match.illustrate import BoardOptions
 from limner.match.trained import relation_channel, run_channel
 from limner.research.runs.run import Run
-from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel, Evidence, Index
+from limner.store.database import Database
+from limner.store.search import EncodedChannel, Evidence
 from limner.studio.app import create_app
 from limner.studio.engine import Engine, illustrate_story
 from limner.studio.routes import Studio
@@ -45,7 +45,7 @@ def shares(index, channel):
 
 def test_every_step_gets_the_evidence_of_its_own_relation(library, drawings_run):
     run = Run.for_library(drawings_run)
-    index = Index(PictureStore.open(library).gallery([MODEL]))
+    index = Database(library).index([MODEL])
     first, second = run.model.relations[:2]
     found = shares(index, relation_channel(run, [first, None, f"{second}=-2.5"]))
     np.testing.assert_allclose(found[0], shares(index, relation_channel(run, [first] * 3))[0], atol=1e-4)
@@ -70,9 +70,9 @@ def test_a_relation_of_all_steps_is_that_of_the_command(engine, library, drawing
     every = dict.fromkeys(range(3), name)
     board = illustrate_story(engine.illustrator(), story, BoardOptions(), Constraints(relations=every))
     assert board.steps == engine.illustrator().board(story, relations=name).steps
-    index = Index(PictureStore.open(library).gallery([MODEL]))
+    index = Database(library).index([MODEL])
     deviations = replace(
-        run_channel(run, PictureStore.open(library)), evidence=Evidence(slope=0.0, z_slope=1.0, offset=0.0)
+        run_channel(run, Database(library)), evidence=Evidence(slope=0.0, z_slope=1.0, offset=0.0)
     )
     channels = deviations, relation_channel(run, [name] * 3)
     scored = index.score(

@@ -9,6 +9,7 @@ import pytest
 from limner.cli.index import index
 from limner.match.illustrate import BoardOptions
 from limner.records import Framing
+from limner.store import Only
 from limner.studio.edits import Again, Ban, Choose, Fix, Retext, SetOptions, Swap
 from limner.studio.engine import Engine
 from limner.studio.project_editor import ProjectEditor
@@ -98,7 +99,7 @@ def locked(project):
 
 def elsewhere(editor, project):
     known = {one.picture for one in project.row.photographs}
-    return next(one for one in editor.engine.illustrator().catalogue.ids if one not in known)
+    return next(one for one in editor.engine.store.passing(Only()) if one not in known)
 
 
 @pytest.mark.parametrize("folder", ["walk", "steps"])

@@ -12,9 +12,9 @@ from starlette.testclient import TestClient
 
 from limner.cli.main import run as limner
 from limner.server.security import Guard, Guarded
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
-from limner.scale.words import ModelWords, caption_encoders, write_descriptions
+from limner.store import ModelWords
+from limner.store.database import Database
+from limner.store.index import encode_captions, index
 from limner.studio import uploads
 from limner.studio.app import create_app
 from limner.studio.engine import Engine
@@ -80,7 +80,7 @@ def test_pictures_are_brought_found_and_taken_back(client, studio, tmp_path):
     known = client.get("/api/library/pictures").json()["items"][0]["id"]
     data = client.get(f"/api/pictures/{known}/file").content
     assert bring(client, batch, "again.jpg", data) == {"picture": known, "name": "", "state": "known"}
-    place = tmp_path / "lib" / "pictures" / batch
+    place = tmp_path / "lib" / "uploads" / batch
     there = sorted(file.relative_to(place).as_posix() for file in place.rglob("[!.]*.*"))
     assert there == ["Holiday/Day 1/kite (2).png", "Holiday/Day 1/kite.png"]
     status = ended(client, studio, client.post(f"/api/library/batches/{batch}/finish"))
@@ -157,13 +157,13 @@ def test_indexing_later_does_not_lose_them(tmp_path):
         batch = begun(client)
         bring(client, batch, "third.png", photograph(3))
         ended(client, studio, client.post(f"/api/library/batches/{batch}/finish"))
-    library = PictureStore.open(home)
+    library = Database(home)
     assert len(library) == 3
     for sources in ([pictures], []):
         report = index(sources, library)
         assert (report.pictures, report.deleted) == (3, 0), sources
-    (home / "pictures" / batch / "third.png").unlink()
-    assert index([home / "pictures"], library, forget=True).deleted == 1
+    (home / "uploads" / batch / "third.png").unlink()
+    assert index([home / "uploads"], library, forget=True).deleted == 1
 
 
 def test_what_is_no_picture_is_not_kept(client, tmp_path):
@@ -285,7 +285,7 @@ def test_folders_to_choose_from(client, tmp_path, monkeypatch):
 
 def test_beyond_this_machine_nothing_is_brought_or_listed(drawn_engine, tmp_path):
     studio = Studio(drawn_engine, tmp_path / "projects", tmp_path / "cache", writable=False)
-    picture = ids_of(drawn_engine.illustrator().catalogue)[0]
+    picture = ids_of(drawn_engine.illustrator().library)[0]
     with TestClient(create_app(studio)) as client:
         for method, path in (
             ("POST", "library/batches"),
@@ -327,9 +327,10 @@ def test_words_are_written_found_and_forgotten(client, studio, tmp_path):
 def test_words_by_a_model_are_told_apart_and_become_the_users(client, studio, tmp_path):
     picture = client.get("/api/library/pictures", params={"q": "fox"}).json()["items"][0]
     url = f"/api/pictures/{picture['id']}/words"
-    stated, library = client.get(url).json()["stated"], PictureStore.open(tmp_path / "lib")
-    by_model = ModelWords(model="seer:7b", sentence="A zeppelin over Lisbon", keywords=("airship",))
-    write_descriptions(library, {picture["id"]: by_model}, caption_encoders(library.settings.spaces))
+    stated, library = client.get(url).json()["stated"], Database(tmp_path / "lib")
+    by_model = ModelWords(model="seer:7b", captions=("A zeppelin over Lisbon",), keywords=("airship",))
+    library.write_descriptions({picture["id"]: by_model})
+    encode_captions(library)
     told = client.get(url).json()
     assert (told["edited"], told["stated"], told["described"]) == (
         False,

@@ -9,8 +9,8 @@ import numpy as np
 from limner.match.calibration import Calibration
 from limner.match.illustrate import choose_pictures, score_board
 from limner.records import Caption, Picture, Step, Story
-from limner.scale.search import COSINE, Channel
-from limner.scale.vectors import Gallery, Space
+from limner.store.search import COSINE, Channel
+from limner.store.vectors import Gallery, Space
 
 
 class TableEncoder:
@@ -33,10 +33,10 @@ def unit(vectors):
 
 
 def space(vectors, present=None):
-    matrix = unit(vectors).astype(np.float16)
-    present = np.ones(len(matrix), dtype=bool) if present is None else np.asarray(present, dtype=bool)
-    matrix[~present] = 0
-    return Space(matrix, present)
+    matrix = unit(vectors)
+    if present is not None:
+        matrix[~np.asarray(present, dtype=bool)] = 0
+    return Space(matrix)
 
 
 def picture_id(name):

@@ -7,6 +7,7 @@ import numpy as np
 from PIL import Image
 
 from limner.arrays import ImageVectors
+from limner.store import Only
 
 
 class FakeImages:
@@ -64,10 +65,13 @@ def noise_picture(seed, size=(40, 30)):
 
 
 def content(library):
-    """Every table as sorted rows."""
-    tables = {}
-    for name in library.store.names():
-        columns = library.store._table(name).schema.names
-        rows = [row for batch in library.store.scan(name, columns) for row in batch.to_pylist()]
-        tables[name] = sorted(rows, key=str)
-    return tables
+    """What a library contains, whatever the order in which it was indexed: a row a picture, and the files."""
+    ids = library.passing(Only())
+    spaces = sorted(library.settings.spaces)
+    gallery = library.index(spaces).gallery
+    rows = {
+        one.id: (one, *(gallery.space(name).vectors(gallery.rows([one.id])).tobytes() for name in spaces))
+        for one in library.pictures(ids)
+    }
+    words = library.words_shown(ids), library.coordinates(ids), library.described_by()
+    return dict(sorted(rows.items())), library.skipped(), words

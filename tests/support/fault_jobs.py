@@ -20,7 +20,7 @@ from limner.export.storyboard_json import load
 from limner.research.study.records import read_study
 from limner.research.study.votes import VoteBase
 from limner.research.training import checkpoint
-from limner.scale.library import PictureStore
+from limner.store.database import Database
 from limner.studio.app import create_app
 from limner.studio.projects import Projects
 from limner.studio.routes import Studio
@@ -93,7 +93,7 @@ class Index(Command):
         return ["index", str(self.needs), "--library", str(folder / "new" / "lib")]
 
     def left(self, folder):
-        library = PictureStore.open(folder / "new" / "lib")
+        library = Database(folder / "new" / "lib")
         spaces = sorted(library.settings.spaces)
         return library.settings, content(library), spaces
 

@@ -6,14 +6,14 @@ from limner.scale.catalogue import Catalogue
 from limner.scale.store import (
     PICTURES,
     PICTURES_SCHEMA,
-    Store,
+    TableStore,
     chunks,
 )
 
 
 def stored(folder, rows, pieces=1):
     """A store of such rows, in so many pieces."""
-    store = Store(folder / "tables")
+    store = TableStore(folder / "tables")
     store.ensure(PICTURES, PICTURES_SCHEMA)
     for some in chunks(rows, max(1, -(-len(rows) // pieces))):
         store.upsert(PICTURES, pa.Table.from_pylist(some, PICTURES_SCHEMA), ())

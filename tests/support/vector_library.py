@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from limner.arrays import unit_rows
 from limner.scale.library import PictureStore
-from limner.scale.store import PICTURES, PICTURES_SCHEMA, SpaceInfo, vectors_name, vectors_schema
+from limner.scale.store import PICTURES, PICTURES_SCHEMA, vectors_name, vectors_schema
 from limner.scale.write import vector_table
+from limner.store import SpaceInfo
 
 
 def ids_of(numbers):

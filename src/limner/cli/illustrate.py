@@ -189,7 +189,6 @@ def illustrate(
     pins, count, options = _pins(pin), _count(pictures), _options(settings, sources, shared=len(texts) > 1)
     rewriting = _rewriting(rewrite, endpoint, allow_remote=allow_remote)
     from limner.library import Library, in_library
-    from limner.scale.library import spaces_of
 
     readings: dict[Path, Reading] = {}
     if sources:
@@ -199,7 +198,9 @@ def illustrate(
             sources,
             model=model,
             metric=metric,
-            language=ENGLISH if spaces_of(opened.place) else _language(texts, by, text_format, readings),
+            language=ENGLISH
+            if opened.exists and opened.store.settings.spaces
+            else _language(texts, by, text_format, readings),
         )
     else:
         opened = Library.open(library, weights=weights, device=device, note=say)

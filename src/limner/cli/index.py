@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from limner.cli.main import Flag, Many, confirm, emit_report, say
 from limner.devices import Engine, Precision
@@ -16,7 +16,7 @@ from limner.progress import RESUME, IndexProgress
 
 if TYPE_CHECKING:
     from limner.library import Library
-    from limner.scale.known import IndexReport, MissingFolder
+    from limner.store.index import IndexReport, MissingFolder
 
 
 def index(
@@ -27,16 +27,13 @@ def index(
     model: Path | None = None,
     metric: Path | None = None,
     precision: Precision | None = None,
-    engine: Literal[Engine, "ray"] = "auto",
-    address: str | None = None,
+    engine: Engine = "auto",
     device: str = "auto",
     captions: bool = True,
     sentences: str | None = None,
     follow_links: Flag = False,
-    verify: Flag = False,
     forget: Flag = False,
     workers: int | None = None,
-    approximate_from: int | None = None,
     ocr: bool = True,
     json: Flag = False,
 ) -> None:
@@ -52,12 +49,11 @@ def index(
     Parameters
     ----------
     sources
-        Folders of pictures, single pictures, and CSV, JSON Lines or Parquet files with a column of paths, or
-        URLs of these on object storage (s3://…, gs://…, az://…). A captions.jsonl or metadata.jsonl (or .csv)
-        in a folder is read too.
+        Folders of pictures and single pictures. A captions.jsonl or metadata.jsonl (or .csv) in a folder is
+        read too.
     library
-        Path of the library, or its URL on object storage, such as s3://bucket/lib; created if missing.
-        Default: $LIMNER_LIBRARY; if unset, the default library, see 'limner library'.
+        Path of the library; created if missing. Default: $LIMNER_LIBRARY; if unset, the default library, see
+        'limner library'.
     encoder
         Image encoder. Repeatable. 'auto' uses base or CLIP, whichever the library already has; if it has
         neither, CLIP if 'limner models get clip' has downloaded it, otherwise base, which comes with limner.
@@ -76,10 +72,7 @@ def index(
     engine
         Engine that runs the backbone on a CPU. auto uses openvino, which needs at most half of torch's time;
         a torchvision network runs in it only if there are more than 256 pictures and its vectors agree with
-        torch's. ray reads and encodes in many processes, here or on a cluster, and needs the extra 'scale'.
-    address
-        URL of the Ray cluster for '--engine ray', such as ray://head:10001. Default: one process per core of
-        this machine.
+        torch's.
     device
         Device: auto (a CUDA GPU if there is one), cpu, cuda, cuda:N or mps. CLIP always runs on the CPU.
     captions
@@ -90,16 +83,11 @@ def index(
         'sentences'. It is fixed for the library.
     follow_links
         Follow links to folders too; linked files are always read.
-    verify
-        Compare the content of every file with the indexed one, even if size and time are unchanged.
     forget
         Treat missing pictures as deleted, even if a whole folder is empty or gone. Otherwise they stay in the
         library, unless you agree when asked in a terminal.
     workers
-        Number of decoding threads, or of Ray processes. Default: one per core.
-    approximate_from
-        Number of pictures from which searches use an approximate index of the vectors instead of comparing
-        all of them; stored with the library. Default: 2,000,000.
+        Number of decoding threads. Default: one per core.
     ocr
         Read the text in pictures (signs, labels, slides, screenshots), if the extra 'ocr' is installed, and
         use it to match pictures.
@@ -120,14 +108,11 @@ def index(
                 encoders=encoder,
                 precision=precision,
                 engine=engine,
-                address=address,
                 captions=captions,
                 sentences=sentences,
                 follow_links=follow_links,
-                verify=verify,
                 forget=forget,
                 workers=workers,
-                approximate_from=approximate_from,
                 ocr=ocr,
                 progress=progress,
             )

@@ -155,7 +155,6 @@ _ILLUSTRATE = {
     "search": "Find pictures by words or by a picture.",
     "describe": "Caption your pictures with a vision model that you run yourself.",
     "library": "Show where the library is and what it contains.",
-    "verify": "Check limner's stored files for corruption.",
     "models": "List and download encoders.",
 }
 _EPILOGUE = """\

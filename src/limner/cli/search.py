@@ -13,7 +13,7 @@ from limner.cli.main import Flag, Many, emit_json, emit_table, say
 from limner.config import Record
 from limner.errors import ConfigError, counted
 from limner.records import Fit, chance_in_words
-from limner.scale.catalogue import Shape
+from limner.store import Shape
 
 
 class SearchRow(Record):

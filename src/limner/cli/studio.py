@@ -67,7 +67,7 @@ def studio(
     browser
         Open the studio in the browser.
     """
-    from limner.scale.library import library_to_search, remember_last_library
+    from limner.library import library_to_search, remember_last_library
     from limner.studio.app import serve_studio
 
     place = library_to_search(library, say, make=True)

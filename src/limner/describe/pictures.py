@@ -7,7 +7,7 @@ Captions are written every few pictures, so that an interrupted run continues wh
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from limner.config import Record
@@ -16,10 +16,9 @@ from limner.errors import DataError, counted
 from limner.pictures.thumbnails import shrink
 from limner.progress import Progress
 from limner.records import Picture, Problem
-from limner.scale.library import PictureStore
-from limner.scale.store import PICTURES, PRESENT, WORDS
-from limner.scale.words import ModelWords, described_by, write_descriptions
-from limner.scale.write import CAPTION_SPACES, MODEL, Sentences
+from limner.store import CAPTION_SPACES, MODEL, ModelWords
+from limner.store.database import Database
+from limner.store.index import encode_captions
 
 SIDE_PX = 768
 """Longest side in pixels of the copy that is sent to the model."""
@@ -81,9 +80,8 @@ class DescribeReport(Record):
 
 
 def describe_pictures(
-    library: PictureStore,
+    library: Database,
     chat: Chat,
-    sentences: Sentences,
     *,
     every: bool = False,
     limit: int | None = None,
@@ -97,14 +95,13 @@ def describe_pictures(
     Args:
         library: an indexed library with a space of captions.
         chat: the vision model.
-        sentences: encoders of captions, see `limner.scale.words.caption_encoders`.
         every: whether to include pictures that have captions in their files.
         limit: maximum number of pictures to describe; None for all.
         progress: receiver of the progress.
     Returns:
         The report, even after Ctrl-C or if the endpoint failed.
     Raises:
-        DataError: the library has no captions, or another process is writing to it.
+        DataError: the library has no captions.
         CheckpointError: the library's captions were encoded by another version.
     """
     if not set(CAPTION_SPACES) & library.settings.spaces.keys():
@@ -112,16 +109,16 @@ def describe_pictures(
             f"{library.place}: indexed without captions, so that no words are searched; run 'limner index'"
             " without --no-captions first"
         )
-    run = _Describing(library, chat, sentences, progress or Progress())
+    encode_captions(library)  # an error of the encoders comes before the first question
+    run = _Describing(library, chat, progress or Progress())
     todo = run.todo(every=every)
     return run.describe(todo if limit is None else todo[:limit], len(todo))
 
 
 @dataclass
 class _Describing:
-    library: PictureStore
+    library: Database
     chat: Chat
-    sentences: Sentences
     progress: Progress
     already: int = 0
     worded: int = 0
@@ -132,18 +129,16 @@ class _Describing:
     written: float = field(default_factory=time.monotonic)
 
     def todo(self, *, every: bool) -> list[str]:
-        """Ids of the pictures to describe, sorted."""
-        store = self.library.store
-        own = {one for (one,) in store.rows(WORDS, ["id"])} if store.has(WORDS) else set()
-        by, found = described_by(store), []
-        for picture, captions in store.rows(PICTURES, ["id", "captions"], PRESENT):
+        """Ids of the pictures to describe, in order of paths."""
+        by, found = self.library.described_by(), []
+        for picture, sources in self.library.sources_of_words():
             if by.get(picture) == self.chat.model:
                 self.already += 1
-            elif picture in own or not (every or _wordless(captions)):
+            elif by.get(picture) == "" or not (every or _wordless(sources)):
                 self.worded += 1
             else:
                 found.append(picture)
-        return sorted(found)
+        return found
 
     def describe(self, todo: list[str], due: int) -> DescribeReport:
         """Describe some pictures; `due` is the total number to describe."""
@@ -159,9 +154,6 @@ class _Describing:
         except KeyboardInterrupt:
             interrupted = True
         self._write(now=True)
-        if self.described and not interrupted:
-            with self.library.writing():
-                self.library.store.compact()
         return DescribeReport(
             model=self.chat.model,
             described=self.described,
@@ -178,7 +170,7 @@ class _Describing:
         """Yield the pictures that still exist."""
         for one in todo:
             try:
-                yield self.library.picture(one)
+                yield self.library.pictures([one])[0]
             except DataError as error:
                 self.failed.append(Problem(path=one[:12], reason=str(error)))
                 self.progress.advance(1)
@@ -195,7 +187,8 @@ class _Describing:
     def _write(self, *, now: bool = False) -> None:
         late = time.monotonic() - self.written >= WRITE_S
         if self.waiting and (now or late or len(self.waiting) >= WRITE_PICTURES):
-            write_descriptions(self.library, self.waiting, self.sentences)
+            self.library.write_descriptions(self.waiting)
+            encode_captions(self.library)
             self.described += len(self.waiting)
             self.waiting, self.written = {}, time.monotonic()
 
@@ -214,7 +207,7 @@ def described(picture: Picture, chat: Chat) -> ModelWords:
     area_px = max(1, round(SIDE_PX * SIDE_PX * small / large))
     copy = shrink(picture, f"picture {picture.id[:12]}", area_px=area_px, kind="JPEG", quality=QUALITY)
     sentence, keywords = chat.ask(PROMPT, read_description, copy.uri)
-    return ModelWords(model=chat.model, sentence=sentence, keywords=keywords)
+    return ModelWords(model=chat.model, captions=(sentence,), keywords=keywords)
 
 
 def read_description(content: str) -> tuple[str, tuple[str, ...]]:
@@ -235,6 +228,6 @@ def read_description(content: str) -> tuple[str, tuple[str, ...]]:
     return sentence, tuple(dict.fromkeys(filter(None, parts)))
 
 
-def _wordless(captions: list[Mapping[str, str]] | None) -> bool:
+def _wordless(sources: Iterable[str]) -> bool:
     """Whether a picture has no captions except its file name and a model's description."""
-    return all(one["source"] in ("filename", MODEL) for one in captions or ())
+    return all(one in ("filename", MODEL) for one in sources)

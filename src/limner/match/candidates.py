@@ -19,9 +19,8 @@ from limner.errors import NumericsError
 from limner.language import has_words
 from limner.match.calibration import Calibration
 from limner.match.cast import sentences
-from limner.scale.catalogue import BoolArray
-from limner.scale.search import COSINE, Channel, EncodedChannel, Index
-from limner.scale.vectors import Gallery
+from limner.store.search import COSINE, Channel, EncodedChannel, Index
+from limner.store.vectors import BoolArray, Gallery
 
 IntArray = NDArray[np.int64]
 Float64Array = NDArray[np.float64]

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -32,15 +31,15 @@ from limner.encoders.catalogue import (
 from limner.encoders.weight_files import CLIP, PREFIX
 from limner.errors import CheckpointError, ConfigError, DataError, MissingError, unknown
 from limner.language import ENGLISH
-from limner.scale.library import home_of, spaces_of
-from limner.scale.store import SpaceInfo
+from limner.store import CAPTION_SPACES, WORDED_SPACES, SpaceInfo
+from limner.store import MULTILINGUAL as IN_ALL_LANGUAGES
 
 if TYPE_CHECKING:
     from limner.arrays import FloatArray, ImageEncoder, SentenceEncoder, TextEncoder
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
-    from limner.scale.library import PictureStore
-    from limner.scale.search import Channel
+    from limner.store import Store
+    from limner.store.search import Channel
 
 
 AUTO = "auto"
@@ -171,7 +170,7 @@ def _automatic(places: dict[str, Path], made: Mapping[str, SpaceInfo]) -> list[s
 
 
 def image_encoders_of(
-    library: PictureStore,
+    library: Store,
     *,
     weights: Sequence[str] = (),
     device: str = "cpu",
@@ -225,20 +224,20 @@ def vectors_of_file(
     return found
 
 
-def multilingual_encoder(place: str | os.PathLike[str], model: str | None = None) -> SentenceEncoder:
+def multilingual_encoder(made: Mapping[str, SpaceInfo], model: str | None = None) -> SentenceEncoder:
     """Open the encoder of captions in other languages than English.
 
     Args:
-        place: path or URL of the library, which need not exist.
+        made: spaces of the library.
         model: folder or name of a sentence-transformers model; None for that of the library, or else the one
             that comes with limner.
     Raises:
-        LimnerError: as `limner.encoders.catalogue.sentence_encoder` and `limner.scale.store.read_settings`.
+        LimnerError: as `limner.encoders.catalogue.sentence_encoder`.
     """
     if model is not None:
         return sentence_encoder(f"{PREFIX}{model}")
-    made = spaces_of(place).get("multilingual")
-    return sentence_encoder(MULTILINGUAL if made is None else made.encoder)
+    there = made.get(IN_ALL_LANGUAGES)
+    return sentence_encoder(MULTILINGUAL if there is None else there.encoder)
 
 
 class Encoders(NamedTuple):
@@ -259,7 +258,7 @@ class Encoders(NamedTuple):
 
 
 def encoders_for(
-    place: str | os.PathLike[str],
+    made: Mapping[str, SpaceInfo],
     names: Sequence[str] | None = (AUTO,),
     *,
     weights: Sequence[str] = (),
@@ -275,7 +274,7 @@ def encoders_for(
     """Choose and open all encoders for indexing a library.
 
     Args:
-        place: path or URL of the library, which need not exist.
+        made: spaces of the library; none if it is new.
         names: names of image encoders, see `picture_encoders`; None for those that made the library's
             vectors, or the default ones for a new library.
         weights: see `picture_encoders`.
@@ -293,15 +292,13 @@ def encoders_for(
         MissingError: one of them is not known here.
         LimnerError: as `picture_encoders` and `limner.encoders.trained.trained_runs`.
     """
-    from limner.scale.write import CAPTION_SPACES, WORDED_SPACES
-
-    made, english = spaces_of(place), sentence_encoder(SENTENCES)
+    english = sentence_encoder(SENTENCES)
     captions, multilingual = CAPTION_SPACES
     as_made = names is None and bool(made)
     kept = made if as_made else {}
     if captions in kept and kept[captions].fingerprint != english.fingerprint:
         raise CheckpointError(
-            f"{home_of(place)}: its captions were encoded by another version; add folders with 'limner index'"
+            "the library's captions were encoded by another version; add folders with 'limner index'"
         )
     kept = {space: one for space, one in kept.items() if space not in WORDED_SPACES}
     if kept:
@@ -351,7 +348,7 @@ def encoders_for(
     return Encoders(
         images,
         english if captions in worded else None,
-        multilingual_encoder(place, sentences) if multilingual in worded else None,
+        multilingual_encoder(made, sentences) if multilingual in worded else None,
         partial(again, same),
         better_encoder([one.name for one in images], language) if usual else "",
     )
@@ -389,7 +386,7 @@ def _opened(
 
 
 def channels_of(
-    library: PictureStore,
+    library: Store,
     names: Sequence[str],
     weights: Sequence[str] = (),
 ) -> list[Channel]:
@@ -404,7 +401,7 @@ def channels_of(
         DataError: the library has no vectors for a requested channel, or for any.
         CheckpointError: the library's vectors were made by another encoder.
     """
-    from limner.scale.search import COSINE, Channel
+    from limner.store.search import COSINE, Channel
 
     spaces = library.settings.spaces
     for name in names:

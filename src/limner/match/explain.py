@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -22,7 +22,7 @@ from limner.records import WEAK, Blank, BoardStep, Candidate, Picture, fit_of, p
 if TYPE_CHECKING:
     from limner.match.rows import Placed
     from limner.records import Board
-    from limner.scale.catalogue import Catalogue
+    from limner.store import Store
 
 
 STANDS_OUT = 1.5
@@ -370,13 +370,12 @@ SETTLED = ("asked for", "missing", "no words", "enough")
 """Reasons for a blank that more pictures would not change."""
 
 
-def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str | None:
+def advice(board: Board, library: Store) -> str | None:
     """Advice if most steps that are not fixed are blank or have a weak picture; otherwise None.
 
     Args:
         board: the storyboard.
-        catalogue: pictures of the library.
-        spaces: names of the library's vector spaces.
+        library: the library.
     """
     weak = set(board.weak)
     free = [step for step in board.steps if step.origin in ("decoded", "blank") and step.blank not in SETTLED]
@@ -394,8 +393,8 @@ def advice(board: Board, catalogue: Catalogue, spaces: Collection[str]) -> str |
             " steps; --fill, which searches the rest of the library; or pinning one to its step, after which"
             " the others follow."
         )
-    helps = []
-    if 2 * catalogue.captioned < len(catalogue):
+    helps, spaces, counted_now = [], library.settings.spaces, library.counts()
+    if 2 * counted_now.captioned < counted_now.pictures:
         helps.append("words for the pictures (captions in the files, or 'limner describe')")
     if board.story.language.partition("-")[0].lower() not in ("", ENGLISH):
         if "clip" in spaces and "base" not in spaces:

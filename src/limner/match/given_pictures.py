@@ -14,7 +14,7 @@ from limner.pictures.decode import PictureError, decode, read_file
 from limner.pictures.hashes import phash
 from limner.pictures.metadata import Words, embedded, merge, words_of_name
 from limner.records import Caption, Picture, PictureRef, Story
-from limner.scale.library import PictureStore
+from limner.store import Store
 from limner.text.blocks import changed, pictures_of
 
 
@@ -39,7 +39,7 @@ class GivenPictures:
     story: Story | None = None
 
 
-def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
+def match_given_pictures(story: Story, library: Store) -> GivenPictures:
     """Look up the first usable picture of each step in the library, by content.
 
     Args:
@@ -59,7 +59,7 @@ def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
                 notes.append(f"step {position + 1} shows {ref.target}, which {opened[ref].problem}")
             elif position not in {*inside, *outside}:
                 try:
-                    inside[position] = library.picture(picture.id).id
+                    inside[position] = library.pictures([picture.id])[0].id
                 except DataError:
                     outside[position] = picture
     missing = {position: why for position, why in missing.items() if position not in {*inside, *outside}}
@@ -75,9 +75,9 @@ def match_given_pictures(story: Story, library: PictureStore) -> GivenPictures:
     return GivenPictures(inside, outside, missing, others, tuple(notes), story)
 
 
-def _is_in(library: PictureStore, digest: str) -> bool:
+def _is_in(library: Store, digest: str) -> bool:
     try:
-        library.picture(digest)
+        library.pictures([digest])
     except DataError:
         return False
     return True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field, field_validator
@@ -56,13 +56,9 @@ from limner.records import (
     TextRow,
     limner_version,
 )
-from limner.scale.catalogue import BoolArray
-from limner.scale.search import COSINE, Channel, EncodedChannel, Index, SimilarityQuery
-from limner.scale.vectors import Gallery
+from limner.store.search import COSINE, Channel, EncodedChannel, Index, SimilarityQuery
+from limner.store.vectors import BoolArray, Gallery
 from limner.text.blocks import text_of
-
-if TYPE_CHECKING:
-    from limner.scale.approximate import ApproximateIndex
 
 CANDIDATES = 200
 """Default number of candidates per step and channel."""
@@ -257,7 +253,7 @@ class BoardScores:
 
 def score_board(
     story: Story,
-    gallery: Gallery | Index | ApproximateIndex,
+    gallery: Gallery | Index,
     channels: Sequence[Channel],
     options: BoardOptions | None = None,
     *,
@@ -276,8 +272,7 @@ def score_board(
 
     Args:
         story: the text.
-        gallery: the pictures; pass an `Index` to reuse its cache for the next story, or an index that
-            retrieves candidates from a library larger than memory.
+        gallery: the pictures, or an index of them.
         channels: channels that compare a step with a picture.
         options: options; None for the defaults.
         calibration: calibration; None for the one that comes with limner.
@@ -407,7 +402,7 @@ class _Evidence:
 
     def with_rows(  # noqa: PLR0917
         self,
-        every: Index | ApproximateIndex,
+        every: Index,
         index: Index,
         row: NamedRow | None,
         options: BoardOptions,
@@ -799,7 +794,7 @@ def _limit(options: BoardOptions, calibration: Calibration) -> float:
 
 
 def _among(  # noqa: PLR0917
-    every: Index | ApproximateIndex,
+    every: Index,
     asked: Sequence[EncodedSteps],
     options: BoardOptions,
     wanted: Mapping[int, str | None],

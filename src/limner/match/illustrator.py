@@ -36,11 +36,10 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
-from limner.records import Board, BoardStep, Candidate, Problem, Story
-from limner.scale.catalogue import BoolArray, Only
-from limner.scale.library import PictureStore
-from limner.scale.search import Channel, EncodedChannel, Evidence, Index, Request
-from limner.scale.vectors import FEW_TEXTS
+from limner.records import Board, BoardStep, Candidate, Story
+from limner.store import Only, Store
+from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
+from limner.store.vectors import FEW_TEXTS, BoolArray
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, BoardScores
     from limner.progress import Progress
-    from limner.scale.approximate import ApproximateIndex
 
 NONE = "none"
 LOOKS = ("looks", "visual", "clip", "colour")
@@ -106,19 +104,18 @@ class Matches(list[Candidate]):
 class Illustrator:
     """An open library, prepared for searches; thread-safe.
 
-    It does not see later changes of the library: after indexing, create another one. Vectors and encoders are
+    It does not see pictures that come later: after indexing, create another one. Vectors and encoders are
     loaded when they are first used.
 
     Attributes:
         library, model, metric: as given.
         name: name of the library.
-        catalogue: the pictures with their metadata.
         lock: lock for loading and computing.
     """
 
     def __init__(
         self,
-        library: PictureStore,
+        library: Store,
         *,
         model: TrainedRun | None = None,
         metric: TrainedRun | None = None,
@@ -143,16 +140,15 @@ class Illustrator:
         if model is not None and channels:
             raise ConfigError("--channel: a trained run replaces all channels; drop --channel or --model")
         self.library, self.model, self.metric = library, model, metric
-        self.name = library.home.name
-        self.catalogue = library.catalogue()
+        self.name = library.name
         self._named, self._weights, self._device = tuple(channels), tuple(weights), device
         self.lock = threading.RLock()
         self._read: deque[Any] = deque(maxlen=TEXTS_KEPT)
         self._recent_scores: deque[BoardScores] = deque(maxlen=TEXTS_KEPT)
 
     @locked_cached_property
-    def index(self) -> Index | ApproximateIndex:
-        """Index of all vectors; for a large library, of the search index.
+    def index(self) -> Index:
+        """Index of all vectors.
 
         Raises:
             DataError: the library is empty, or lacks the vectors of the run.
@@ -163,12 +159,7 @@ class Illustrator:
             self._check(run)
         spaces = {channel.space for channel in self.channels}
         spaces |= {one for one in PAIR_SPACES if one in held} | {run.space for run in self._runs}
-        if len(self.catalogue) >= self.library.settings.approximate_from:
-            from limner.scale.approximate import ApproximateIndex  # needed by few libraries
-
-            if ApproximateIndex.usable(self.library, spaces):
-                return ApproximateIndex(self.library, sorted(spaces))
-        return Index(self.library.gallery(sorted(spaces)))
+        return self.library.index(sorted(spaces))
 
     @locked_cached_property
     def channels(self) -> tuple[Channel, ...]:
@@ -178,7 +169,7 @@ class Illustrator:
             DataError: the library is empty, has no vectors for comparing words, or none of the run.
             CheckpointError: it was indexed with another run or encoder.
         """
-        if not len(self.catalogue):
+        if not len(self.library):
             raise DataError(f"{self.name}: the library holds no picture yet; add a folder of pictures first")
         if self.model is None:
             return tuple(channels_of(self.library, self._named, self._weights))
@@ -204,11 +195,6 @@ class Illustrator:
     def relations(self) -> tuple[str, ...]:
         """Relations that can be requested; empty without a trained run that predicts some."""
         return () if self.model is None else self.model.model.relations
-
-    @locked_cached_property
-    def left_out(self) -> tuple[Problem, ...]:
-        """Files that could not be used, by path, with the reasons."""
-        return tuple(self.library.skipped())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -259,7 +245,7 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
-        inside = self.catalogue.under(chosen.named) if chosen.named and (named or bans or chosen.bans) else []
+        inside = self.library.under(chosen.named) if chosen.named and (named or bans or chosen.bans) else []
 
         def found(name: str) -> str:
             """Id of a picture; if several have the name, that of the named pictures."""
@@ -362,7 +348,7 @@ class Illustrator:
             scored = self._score(asked, blanked, given, held, progress)
             board = choose_pictures(
                 scored,
-                self.catalogue.pictures,
+                self.library.pictures,
                 library=self.name,
                 written=self.library.words_shown,
                 as_it_is=as_it_is,
@@ -393,7 +379,7 @@ class Illustrator:
             if self.model is None:
                 return board
             ids = [step.chosen.picture.id for step in found if step.chosen is not None]
-            own = [one for one in ids if one in self.catalogue]
+            own = [one for one in ids if one in self.library]
             from limner.match.trained import predicted
 
             return predicted(board, self.model, self.index.among((), own).gallery)
@@ -432,7 +418,7 @@ class Illustrator:
 
         with self._scored_for(story, options, shown, step, relations, progress) as scored:
             return step_candidates(
-                scored, step, self.catalogue.pictures, options, written=self.library.words_shown
+                scored, step, self.library.pictures, options, written=self.library.words_shown
             )
 
     def explained(
@@ -469,7 +455,7 @@ class Illustrator:
                 scored,
                 step,
                 shown[step],
-                self.catalogue.pictures,
+                self.library.pictures,
                 options,
                 pinned=pinned,
                 written=self.library.words_shown,
@@ -561,7 +547,7 @@ class Illustrator:
         progress.advance(0)  # after waiting for other threads
         row = None
         if options.named:
-            row = named_row(self.catalogue, options.named, story, options.order, shared=options.shared)
+            row = named_row(self.library, options.named, story, options.order, shared=options.shared)
         scored = score_board(
             story,
             self.index,
@@ -573,7 +559,7 @@ class Illustrator:
             readings=readings,
             calibrated=self.calibrated,
             row=row,
-            folders=self.catalogue if self.model is None and options.order != "any" else None,
+            folders=self.library if self.model is None and options.order != "any" else None,
             known=next((one for one in self._recent_scores if one.words is readings[1]), None),
             progress=progress,
         )
@@ -647,7 +633,7 @@ class Illustrator:
         asked = [EncodedSteps.by(one, QueryTexts([[text]], (), [code])) for one in channels]
         asked = [one for one in asked if one.reads.any()]
         if not asked or unreadable(text, channels):
-            return Matches(searched=len(self.catalogue))
+            return Matches(searched=len(self.library))
         unwanted = self._asked(without, "--without")
         numbers = load()
         with self._computing():
@@ -682,7 +668,7 @@ class Illustrator:
                 probability=float(chance[column]) if self.calibrated else None,
                 matched=matched(text, [*(one.text for one in picture.captions), shown.get(picture.id, "")]),
             )
-            for column, picture in zip(kept, self.catalogue.pictures(ids), strict=True)
+            for column, picture in zip(kept, self.library.pictures(ids), strict=True)
         ]
         return Matches(found, searched=searched, below=len(best) - len(kept))
 
@@ -697,7 +683,7 @@ class Illustrator:
             LimnerError: see `limner.match.encoder_setup.vectors_of_file` and `image_encoders_of`.
         """
         digest = hashlib.sha256(data).hexdigest()
-        if digest in self.catalogue:
+        if digest in self.library:
             return digest
         with self.lock:
             return vectors_of_file(self._eyes, data, where, suffix)
@@ -732,7 +718,7 @@ class Illustrator:
             LimnerError: see `index`; or the picture does not exist, or has no vector.
         """
         own = [picture] if isinstance(picture, str) else []
-        self.catalogue.pictures(own)
+        self.library.pictures(own)
         wanted, unwanted = self._asked(added, "--with"), self._asked(without, "--without")
         with self._computing():
             looks = self._looks(picture)
@@ -755,7 +741,7 @@ class Illustrator:
                 for asked in texts:
                     total += sign * len(looks) * _scored(index, asked, rows, barred, _deviations)
             best = np.argsort(-total, kind="stable")[:limit]
-        pictures = self.catalogue.pictures([index.gallery.ids[rows[place]] for place in best])
+        pictures = self.library.pictures([index.gallery.ids[rows[place]] for place in best])
         found = [
             Candidate(
                 picture=one,
@@ -805,7 +791,7 @@ class Illustrator:
         if only == Only():
             index = self.index.among(requests, ids)
             return index, np.zeros(len(index.gallery), dtype=bool), index.pictures
-        passing = self.catalogue.passing(only, used)
+        passing = self.library.passing(only, used)
         if len(passing) <= READ_WHOLE:
             index = self.index.among((), [*ids, *passing])
         else:

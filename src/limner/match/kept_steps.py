@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions
     from limner.records import Board, BoardStep, Step, Story
-    from limner.scale.catalogue import Catalogue
+    from limner.store import Store
 
 STAYS_BLANK = "No picture here, as in the storyboard that was kept."
 
@@ -59,7 +59,7 @@ def kept_steps(
     story: Story,
     options: BoardOptions,
     shown: GivenPictures,
-    catalogue: Catalogue,
+    library: Store,
     *,
     again: Sequence[int] = (),
 ) -> KeptSteps:
@@ -73,7 +73,7 @@ def kept_steps(
         story: the current text.
         options: the current pins and bans.
         shown: pictures that the text shows.
-        catalogue: pictures that can be shown.
+        library: pictures that can be shown.
         again: indices of steps to choose again, from 0.
     Raises:
         DataError: `again` names a step that the text does not have.
@@ -106,13 +106,13 @@ def kept_steps(
             continue  # a photograph that was added since may belong to it
         if n in own and not _is_pin(old) and (picture is None or picture.id != own[n]):
             continue
-        if picture is not None and picture.id not in catalogue and picture.id != outside.get(n):
+        if picture is not None and picture.id not in library and picture.id != outside.get(n):
             notes.append(f"step {n + 1}: {picture.path} is no longer in the library; chosen again")
             continue
         steps[n] = old
     if not options.allow_repeats:
         fixed = {n: one for n, one in {**shown.inside, **options.pins}.items() if n not in steps}
-        groups = {one.group for one in catalogue.pictures([one for one in fixed.values() if one is not None])}
+        groups = {one.group for one in library.pictures([one for one in fixed.values() if one is not None])}
         steps = {n: old for n, old in steps.items() if old.picture is None or old.picture.group not in groups}
     return KeptSteps(steps, tuple(notes), bool(again))
 

@@ -16,8 +16,8 @@ from limner.language import (
     languages_of,
 )
 from limner.records import Story
-from limner.scale.search import Channel
-from limner.scale.store import Settings
+from limner.store import Settings
+from limner.store.search import Channel
 
 _NEGATION = re.compile(
     r"\b(no one|nobody|without|no|not|never|none|(?:is|are|was|were|do|does|did|has|have)n['’]t)\b"

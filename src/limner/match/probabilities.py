@@ -16,7 +16,7 @@ import numpy as np
 
 from limner.match.calibration import Calibration
 from limner.match.candidates import SHY, ChannelSimilarity, ExpectedSimilarity, Float64Array, Pool
-from limner.scale.catalogue import BoolArray
+from limner.store.vectors import BoolArray
 
 WORDS = ("captions", "multilingual")
 """Channels that compare a step with a picture's captions; the first that a picture has counts."""

@@ -24,8 +24,7 @@ from limner.match.order import INSIDE, LOWEST, NAMED, OF_ROW, Photographs, align
 from limner.match.probabilities import PIXELS, WORDS, first_of
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
-from limner.scale.catalogue import BoolArray
-from limner.scale.vectors import Gallery
+from limner.store.vectors import BoolArray, Gallery
 
 LARGE = 4
 """A named folder with more photographs a step than this is searched like a library."""

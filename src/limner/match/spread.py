@@ -11,7 +11,7 @@ from limner.language import words
 from limner.match.board import BLANK, Float64Array, IntArray
 from limner.match.cast import instructs
 from limner.records import Story
-from limner.scale.catalogue import BoolArray
+from limner.store.vectors import BoolArray
 
 ADJACENT_COST = 0.1
 """What two pictures at steps that follow directly cost, as a probability."""

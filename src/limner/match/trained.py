@@ -16,12 +16,12 @@ from limner.arrays import FloatArray, unit_rows
 from limner.encoders.trained import MODEL, TrainedRun
 from limner.errors import CheckpointError, ConfigError, DataError, counted, unknown
 from limner.match.illustrate import step_texts
-from limner.scale.search import Channel, Evidence
+from limner.store.search import Channel, Evidence
 
 if TYPE_CHECKING:
     from limner.records import Board
-    from limner.scale.library import PictureStore
-    from limner.scale.vectors import Gallery
+    from limner.store import Store
+    from limner.store.vectors import Gallery
 
 RELATION = "relation"
 # Chosen, not fitted: a picture one standard deviation above the mean of its text has even odds, and each
@@ -30,7 +30,7 @@ PRIOR = Evidence(slope=0.0, z_slope=2.0, offset=-2.0)
 DIGITS = 4
 
 
-def run_channel(run: TrainedRun, library: PictureStore) -> Channel:
+def run_channel(run: TrainedRun, library: Store) -> Channel:
     """Channel of a trained run, to use instead of all others.
 
     Args:
@@ -49,7 +49,7 @@ def run_channel(run: TrainedRun, library: PictureStore) -> Channel:
     return Channel(MODEL, RunTexts(run), MODEL, PRIOR, whole=True)
 
 
-def check_run(run: TrainedRun, library: PictureStore) -> None:
+def check_run(run: TrainedRun, library: Store) -> None:
     """Check that a library has the vectors of a run.
 
     Raises:
@@ -65,7 +65,7 @@ def check_run(run: TrainedRun, library: PictureStore) -> None:
         )
 
 
-def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureStore) -> str:
+def without_vectors(run: TrainedRun, held: int, pictures: int, library: Store) -> str:
     """Note on the number of pictures without a vector of a run; "" if all have one.
 
     Args:
@@ -80,7 +80,7 @@ def without_vectors(run: TrainedRun, held: int, pictures: int, library: PictureS
     return f"no vector of this run for {lacking}; {_due(run, library)}"
 
 
-def _due(run: TrainedRun, library: PictureStore) -> str:
+def _due(run: TrainedRun, library: Store) -> str:
     """Advice: the command that indexes a library with a run."""
     source = shlex.quote(next(iter(library.settings.sources), "PICTURES"))
     option = "--model" if run.space == MODEL else "--metric"

@@ -290,7 +290,7 @@ class _FolderWalk:
             reason = f"folder cannot be listed: {error.strerror or error}"
             yield UnusableFile(folder, self.source, reason, folder=True)
             return
-        if names.keys() >= {b"library.json", b"tables"}:
+        if b"library.sqlite" in names:
             return
         tables = tuple(self.join(folder, name) for name in _tables_of(names))
         rows, problems = _folder_rows(tables)

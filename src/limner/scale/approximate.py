@@ -22,17 +22,11 @@ from numpy.typing import NDArray
 from limner.arrays import FloatArray
 from limner.errors import DataError
 from limner.scale.catalogue import BoolArray, IntArray
-from limner.scale.search import EncodedChannel, Index, Nearest, Request, SimilarityQuery
-from limner.scale.store import (
-    PICTURES,
-    STATISTICS,
-    Approximation,
-    SpaceInfo,
-    Store,
-    among,
-    vectors_name,
-)
-from limner.scale.vectors import Float64Array, Gallery, HalfArray, Moments, Space
+from limner.scale.search import TableIndex
+from limner.scale.store import PICTURES, STATISTICS, Approximation, TableStore, among, vectors_name
+from limner.scale.vectors import Float64Array, HalfArray, TableGallery, TableMoments, TableSpace
+from limner.store import SpaceInfo
+from limner.store.search import EncodedChannel, Nearest, Request, SimilarityQuery
 
 if TYPE_CHECKING:
     from limner.scale.library import PictureStore
@@ -58,7 +52,7 @@ class VectorTable:
         version: version of the table.
     """
 
-    def __init__(self, store: Store, space: str) -> None:
+    def __init__(self, store: TableStore, space: str) -> None:
         """Open the latest version.
 
         Raises:
@@ -169,13 +163,15 @@ class Statistics:
         vectors: (n, D) vectors of the sample.
     """
 
-    moments: Moments
+    moments: TableMoments
     held: int
     ids: NDArray[np.bytes_]
     vectors: HalfArray
 
 
-def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.bytes_], dict[str, Statistics]]:
+def read_statistics(
+    store: TableStore, spaces: Sequence[str]
+) -> tuple[NDArray[np.bytes_], dict[str, Statistics]]:
     """Read the ids of the sample and the statistics of some spaces, as `write_statistics` stored them.
 
     Raises:
@@ -187,7 +183,7 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
         found = {name: np.load(io.BytesIO(data), allow_pickle=False) for name, data in held.items()}
         statistics = {
             space: Statistics(
-                Moments(found[space]["mean"], found[space]["covariance"]),
+                TableMoments(found[space]["mean"], found[space]["covariance"]),
                 int(found[space]["held"]),
                 found[space]["ids"],
                 found[space]["vectors"],
@@ -204,7 +200,7 @@ def read_statistics(store: Store, spaces: Sequence[str]) -> tuple[NDArray[np.byt
 
 
 @dataclass(frozen=True)
-class SpaceSubset(Space):
+class SpaceSubset(TableSpace):
     """Vectors of some pictures, with the statistics of all.
 
     Attributes:
@@ -214,7 +210,7 @@ class SpaceSubset(Space):
     whole: Statistics = field(kw_only=True)
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> TableMoments:
         """Moments of all vectors."""
         return self.whole.moments
 
@@ -224,7 +220,7 @@ class SpaceSubset(Space):
         return self.whole.held
 
 
-class CandidateIndex(Index):
+class CandidateIndex(TableIndex):
     """Index of the candidates.
 
     `Nearest.evidence` covers all pictures: compared ones enter exactly, and the other pictures of the sample
@@ -238,7 +234,9 @@ class CandidateIndex(Index):
         pictures: number of all pictures.
     """
 
-    def __init__(self, gallery: Gallery, seen: Index | None, rest: Index, pictures: int) -> None:
+    def __init__(
+        self, gallery: TableGallery, seen: TableIndex | None, rest: TableIndex, pictures: int
+    ) -> None:
         super().__init__(gallery)
         self._seen, self._rest, self._all = seen or self, rest, pictures
 
@@ -259,7 +257,9 @@ class CandidateIndex(Index):
         seen = self._seen if known else self
         return replace(hits, evidence=self._evidence(channels, seen, barred))
 
-    def _evidence(self, channels: Sequence[EncodedChannel], seen: Index, barred: set[str]) -> Float64Array:
+    def _evidence(
+        self, channels: Sequence[EncodedChannel], seen: TableIndex, barred: set[str]
+    ) -> Float64Array:
         met = seen.gallery.ids
         own, counted = _mass(seen, channels, barred), len(met) - len(barred.intersection(met))
         others = self._all - len(barred) - counted
@@ -272,13 +272,13 @@ class CandidateIndex(Index):
         return np.asarray(own - np.log(max(self._all - len(barred), 1)))
 
 
-def _mass(index: Index, channels: Sequence[EncodedChannel], without: set[str]) -> Float64Array:
+def _mass(index: TableIndex, channels: Sequence[EncodedChannel], without: set[str]) -> Float64Array:
     """Log Σ exp(score) (N,) over the pictures of an index except some."""
     exclude = np.array([one in without for one in index.gallery.ids], dtype=bool)
     count = int(np.count_nonzero(~exclude))
     if not count:
         return np.full(len(channels[0].texts), -np.inf)
-    return np.asarray(Index.search(index, channels, 1, exclude=exclude).evidence + np.log(count))
+    return np.asarray(TableIndex.search(index, channels, 1, exclude=exclude).evidence + np.log(count))
 
 
 class ApproximateIndex:
@@ -308,7 +308,7 @@ class ApproximateIndex:
             space: ([one.decode() for one in known.ids], known.vectors)
             for space, known in self._statistics.items()
         }
-        self._rest = Index(Gallery(ids, ids, self._spaces(ids, held)))
+        self._rest = TableIndex(TableGallery(ids, ids, self._spaces(ids, held)))
 
     @staticmethod
     def usable(library: PictureStore, spaces: Iterable[str]) -> bool:
@@ -350,7 +350,7 @@ class ApproximateIndex:
             everything = [one for one in everything if one in present]
         for space, (met, vectors) in found.items():
             found[space] = _joined((met, vectors), self._tables[space].of(_without(everything, met)))
-        seen = Index(Gallery(everything, everything, self._spaces(everything, found)))
+        seen = TableIndex(TableGallery(everything, everything, self._spaces(everything, found)))
         kept = {*named}
         for channels, k in requests:
             rows = seen.search(channels, min(k + len(named), max(len(everything), 1))).rows
@@ -358,7 +358,7 @@ class ApproximateIndex:
         groups = self._groups(sorted(kept))
         chosen = sorted(groups)
         rest = {space: self._tables[space].of(chosen) for space in self._tables if space not in found}
-        gallery = Gallery(chosen, [groups[one] for one in chosen], self._spaces(chosen, found | rest))
+        gallery = TableGallery(chosen, [groups[one] for one in chosen], self._spaces(chosen, found | rest))
         return CandidateIndex(gallery, seen if found else None, self._rest, self.pictures)
 
     def _found(self, requests: Sequence[Request], more: int) -> dict[str, Vectors]:
@@ -387,10 +387,10 @@ class ApproximateIndex:
         rows = self._store.lookup(PICTURES, "id", ids, ["id", "group", "paths"])
         return {row["id"]: row["group"] for row in rows if row["paths"]}
 
-    def _spaces(self, ids: Sequence[str], found: dict[str, Vectors]) -> dict[str, Space]:
+    def _spaces(self, ids: Sequence[str], found: dict[str, Vectors]) -> dict[str, TableSpace]:
         """Vectors of some pictures, in the order of these."""
         place = {one: row for row, one in enumerate(ids)}
-        spaces: dict[str, Space] = {}
+        spaces: dict[str, TableSpace] = {}
         for space, (met, vectors) in found.items():
             info: SpaceInfo = self._infos[space]
             matrix, present = np.zeros((len(ids), info.dim), np.float16), np.zeros(len(ids), dtype=bool)

@@ -48,7 +48,7 @@ HASH_SIDE_PX = 64
 
 
 @dataclass(frozen=True)
-class ReadFile:
+class TableFile:
     """One file that was read.
 
     Attributes:
@@ -65,7 +65,7 @@ class ReadFile:
     size: int = 0
     mtime_ns: int = -1
     sha256: str = ""
-    pixels: write.Pixels | None = None
+    pixels: write.TablePixels | None = None
     words: Words = Words()  # noqa: RUF009
     reason: str = ""
     lasting: bool = True
@@ -74,7 +74,7 @@ class ReadFile:
 
 
 @dataclass(frozen=True)
-class Reader:
+class TableReader:
     """Reader of the files of one run; thread-safe.
 
     Attributes:
@@ -91,7 +91,7 @@ class Reader:
     ocr: OcrEngine | None = None
     unread: Callable[[str], bool] = lambda sha256: True
 
-    def __call__(self, found: FoundFile) -> ReadFile:
+    def __call__(self, found: FoundFile) -> TableFile:
         """Read one file; an unusable file is returned with the reason."""
         size, mtime_ns, sha256, stamp = found.size, found.mtime_ns, "", found.stamp
         take_warnings()
@@ -101,15 +101,15 @@ class Reader:
             if file.mtime_ns >= 0:  # otherwise the time of the walk
                 mtime_ns, stamp = file.mtime_ns, file.stamp
             if sha256 == found.expected and not found.sidecars:
-                return ReadFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
+                return TableFile(found, size, mtime_ns, sha256, stamp=stamp, same=True)
             side_px = max((encoder.side_px for encoder in self.encoders), default=HASH_SIDE_PX)
             suffix = os.path.splitext(found.path)[1].lower().decode("ascii", "replace")  # noqa: PTH122
             decoded = decode(file.data, side_px, suffix)
             prepared = {one.name: _prepare(one, decoded.rgb) for one in self.needs(sha256)}
             shown = self._words_shown(decoded, file.data, suffix) if self.unread(sha256) else None
         except PictureError as error:
-            return ReadFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting, stamp)
-        pixels = write.Pixels(
+            return TableFile(found, size, mtime_ns, sha256, None, Words(), str(error), error.lasting, stamp)
+        pixels = write.TablePixels(
             decoded.width_px,
             decoded.height_px,
             decoded.format,
@@ -119,7 +119,7 @@ class Reader:
         )
         inside = embedded(decoded.loaded)
         words = self._words(found, replace(inside, warnings=(*inside.warnings, *take_warnings())))
-        return ReadFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
+        return TableFile(found, size, mtime_ns, sha256, pixels, words, stamp=stamp)
 
     def _words_shown(self, decoded: Decoded, data: bytes, suffix: str) -> str | None:
         """Text in a picture; the picture is decoded again if the prepared copy is too small."""
@@ -180,7 +180,7 @@ class Encoded:
 
     rows: list[write.FileRow] = field(default_factory=list)
     stamps: dict[str, str] = field(default_factory=dict)
-    pixels: dict[str, write.Pixels] = field(default_factory=dict)
+    pixels: dict[str, write.TablePixels] = field(default_factory=dict)
     labels: dict[str, write.Labels] = field(default_factory=dict)
     words: dict[str, str] = field(default_factory=dict)
     vectors: dict[str, pa.Table] = field(default_factory=dict)
@@ -250,7 +250,11 @@ def words_key(found: str, *, captions: bool) -> str:
 
 
 def read_and_encode(
-    todo: Iterable[FoundFile], reader: Reader, *, workers: int, stopped: Callable[[], bool] = lambda: False
+    todo: Iterable[FoundFile],
+    reader: TableReader,
+    *,
+    workers: int,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> Generator[Encoded, None, None]:
     """Read files in threads, and encode what they show in batches, in the caller's thread.
 
@@ -260,7 +264,7 @@ def read_and_encode(
         workers: number of threads.
         stopped: function; once it returns True, files that are read but not encoded are dropped.
     """
-    chunk: list[ReadFile] = []
+    chunk: list[TableFile] = []
     prepared = 0
     in_flight = workers + 3 * BATCH_PICTURES
     with closing(ahead(todo, reader, workers=workers, in_flight=in_flight)) as results:
@@ -276,7 +280,7 @@ def read_and_encode(
         yield encode(chunk, reader.encoders, captions=reader.captions)
 
 
-def encode(chunk: Sequence[ReadFile], encoders: Sequence[ImageEncoder], *, captions: bool) -> Encoded:
+def encode(chunk: Sequence[TableFile], encoders: Sequence[ImageEncoder], *, captions: bool) -> Encoded:
     """Run every encoder over the pictures of a chunk that were prepared for it.
 
     Raises:
@@ -319,7 +323,7 @@ def encode(chunk: Sequence[ReadFile], encoders: Sequence[ImageEncoder], *, capti
     return made
 
 
-def _row(one: ReadFile, *, captions: bool) -> write.FileRow:
+def _row(one: TableFile, *, captions: bool) -> write.FileRow:
     found, ok = one.found, one.pixels is not None
     return write.file_row(
         found.path,
@@ -501,7 +505,7 @@ def local_engine(workers: int) -> Engine:
         todo: Iterable[FoundFile], batches: Batches, stopped: Callable[[], bool]
     ) -> Generator[Encoded, None, None]:
         claims = batches.claims
-        reader = Reader(
+        reader = TableReader(
             batches.encoders, claims.claim, batches.captions, batches.ocr, unread=claims.claim_words
         )
         return read_and_encode(todo, reader, workers=workers, stopped=stopped)

@@ -22,12 +22,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from limner.checksums import checksum
-from limner.config import Record
 from limner.errors import DataError
 from limner.files import composed_text
 from limner.records import Picture
 from limner.scale.cache import Cache
-from limner.scale.store import PICTURES, PICTURES_SCHEMA, PRESENT, Store, TableState
+from limner.scale.store import PICTURES, PICTURES_SCHEMA, PRESENT, TableState, TableStore
+from limner.store import Facets, Only
 
 Shape = Literal["landscape", "portrait", "square"]
 Order = Literal["path", "newest", "oldest"]
@@ -53,49 +53,6 @@ _LARGE = pa.schema(
 """Columns of `pictures`, with text types that may exceed 2 GiB."""
 SQUARE = 1.05
 """Maximum ratio of the sides of a picture that counts as square."""
-
-
-class Only(Record):
-    """Conditions on pictures; those that are not set always hold.
-
-    Attributes:
-        folder: folder of one of its files, or a parent folder.
-        after, before: first and last day of the capture time.
-        dated: whether the day is known.
-        shape: shape of the upright picture.
-        used: whether it is used.
-        captioned: whether it has captions.
-        occasion: id of a picture taken on the same day, or "".
-    """
-
-    folder: str = ""
-    after: date | None = None
-    before: date | None = None
-    dated: bool | None = None
-    shape: Shape | None = None
-    used: bool | None = None
-    captioned: bool | None = None
-    occasion: str = ""
-
-
-class Facets(Record):
-    """Values by which a library can be filtered, with the number of pictures for each.
-
-    Attributes:
-        folders: folders that contain pictures, or several folders with pictures, by path.
-        months: as 2019-07, in order.
-        undated: number of pictures without a date.
-        shapes: shapes of the upright pictures.
-        used: number of pictures that are used.
-        uncaptioned: number of pictures without captions.
-    """
-
-    folders: dict[str, int]
-    months: dict[str, int]
-    undated: int
-    shapes: dict[Shape, int]
-    used: int
-    uncaptioned: int
 
 
 class Ids(Sequence[str]):
@@ -180,7 +137,7 @@ class Catalogue:
         self.stamp = table.schema.metadata[_IDS].decode()
 
     @classmethod
-    def read(cls, store: Store, cache: Cache | Path, state: TableState | None = None) -> Catalogue:
+    def read(cls, store: TableStore, cache: Cache | Path, state: TableState | None = None) -> Catalogue:
         """Build or load the catalogue of a library's tables.
 
         Args:
@@ -451,7 +408,7 @@ class Catalogue:
         return [picture_of(row) for row in self._records(rows)]
 
 
-def _table(store: Store, state: TableState) -> pa.RecordBatch:
+def _table(store: TableStore, state: TableState) -> pa.RecordBatch:
     """Read all existing pictures into a catalogue's table."""
     batches = store.scan_state(state, PICTURES_SCHEMA.names, PRESENT)
     # Lance does not keep the requested order of columns.
@@ -475,7 +432,7 @@ def _table(store: Store, state: TableState) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(made).replace_schema_metadata(about)
 
 
-def _write(store: Store, state: TableState, file: BinaryIO) -> None:
+def _write(store: TableStore, state: TableState, file: BinaryIO) -> None:
     """Write the table as an Arrow file."""
     table = _table(store, state)
     with pa.ipc.new_file(file, table.schema) as writer:

@@ -31,7 +31,7 @@ from limner.errors import CheckpointError, DataError, LimnerError, MissingError,
 from limner.pictures.decode import pillow_warnings
 from limner.pictures.ocr import rapid_ocr
 from limner.scale import batches as batching
-from limner.scale.batches import Reader
+from limner.scale.batches import TableReader
 from limner.scale.known import DIGEST, DigestSet
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ class _Worker:
             # New claims for each batch, so that results lost in transit are computed again.
             read = None if self._ocr is None else self._read
             claims = batching.Claims(self._encoders, self._held, read)
-            reader = Reader(
+            reader = TableReader(
                 self._encoders, claims.claim, self._captions, self._ocr, unread=claims.claim_words
             )
             with pillow_warnings():

@@ -31,15 +31,7 @@ from limner.progress import Progress
 from limner.records import Problem
 from limner.scale import batches as batching
 from limner.scale import write
-from limner.scale.known import (
-    TREATED,
-    IndexReport,
-    KnownFile,
-    KnownFiles,
-    MissingFolder,
-    MovedFolder,
-    forgetting,
-)
+from limner.scale.known import TREATED, KnownFile, KnownFiles, TableReport, forgetting
 from limner.scale.library import PictureStore, home_of
 from limner.scale.shared import correct_paths
 from limner.scale.store import (
@@ -49,11 +41,12 @@ from limner.scale.store import (
     OCR_SCHEMA,
     SCHEMAS,
     WORDS,
-    SpaceInfo,
     chunks,
     vectors_name,
     vectors_schema,
 )
+from limner.store import SpaceInfo
+from limner.store.index import MissingFolder, MovedFolder
 
 if TYPE_CHECKING:
     from limner.pictures.ocr import OcrEngine
@@ -85,7 +78,7 @@ def index(
     ocr: OcrEngine | None = None,
     progress: Progress | None = None,
     stop: Callable[[], bool] = lambda: False,
-) -> IndexReport:
+) -> TableReport:
     """Bring a library up to date with its pictures.
 
     Only new and changed files are read. Missing files under `sources` are marked as deleted; files of other
@@ -142,7 +135,7 @@ def index(
             roots = tuple(dict.fromkeys((*roots, find.source_path(own))))
         if not roots and not away:
             raise ConfigError("index: no sources, and the library has none yet; name a folder of pictures")
-        run = _IndexRun(
+        run = _TableRun(
             library,
             roots,
             image_encoders,
@@ -259,7 +252,7 @@ def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
 
 @dataclass
-class _IndexRun:
+class _TableRun:
     """One run of indexing and its counts.
 
     Attributes:
@@ -488,7 +481,7 @@ class _IndexRun:
             return "completed"
         return "unchanged" if _same(entry, known) and not self.verify else "uncertain"
 
-    def finish(self) -> IndexReport:
+    def finish(self) -> TableReport:
         """Mark deleted files, complete captions and groups, compact the tables, and report."""
         library, batches = self.library, self.batches
         if not self.stopped():
@@ -524,7 +517,7 @@ class _IndexRun:
         incomplete = write.lacking(library.store, pixel_spaces)
         seconds = max(time.monotonic() - self.started, 1e-9)
         self.count["found"] = sum(self.count[kind] for kind in TREATED)
-        return IndexReport(
+        return TableReport(
             **self.count,
             moved_folders=tuple(
                 MovedFolder(before=before, now=now, files=files)

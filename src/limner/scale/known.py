@@ -25,9 +25,10 @@ from limner.errors import counted
 from limner.language import ENGLISH, MORE_LANGUAGES, language_name
 from limner.records import Problem
 from limner.scale.store import FILES, Approximation
+from limner.store.index import MissingFolder, MovedFolder
 
 if TYPE_CHECKING:
-    from limner.scale.store import Store
+    from limner.scale.store import TableStore
 
 
 Kinds = Sequence[tuple[str, str]]
@@ -35,7 +36,7 @@ DIGEST = "S64"
 """NumPy dtype of a SHA-256 in hexadecimal digits."""
 
 
-def sorted_rows(store: Store, table: str, kinds: Kinds, where: str | None = None) -> NDArray[np.void]:
+def sorted_rows(store: TableStore, table: str, kinds: Kinds, where: str | None = None) -> NDArray[np.void]:
     """Read columns of a table, sorted by the first.
 
     Args:
@@ -64,7 +65,7 @@ def _values(column: pa.Array, kind: np.dtype[np.generic]) -> NDArray[np.generic]
     return values
 
 
-def sorted_ids(store: Store, table: str, where: str | None = None) -> NDArray[np.bytes_]:
+def sorted_ids(store: TableStore, table: str, where: str | None = None) -> NDArray[np.bytes_]:
     """Picture ids in a table, sorted."""
     ids: NDArray[np.bytes_] = sorted_rows(store, table, [("id", DIGEST)], where)["id"]
     return ids
@@ -134,7 +135,7 @@ class KnownFiles:
         arrivals: known content → new files with that content found in this run.
     """
 
-    def __init__(self, store: Store, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
+    def __init__(self, store: TableStore, held: Iterable[NDArray[np.bytes_]] = ()) -> None:
         """Read the table.
 
         Args:
@@ -210,46 +211,9 @@ class KnownFiles:
         return [digest.decode() for digest in np.unique(left[among(others, left)])]
 
 
-class MovedFolder(Record):
-    """Files that were found at another path.
-
-    Attributes:
-        before, now: old and new folder, in which their paths differ.
-        files: number of files.
-    """
-
-    before: str
-    now: str
-    files: int
-
-
 def forgetting(path: str, library: str) -> str:
     """Command that treats the missing pictures of a folder as deleted."""
     return f"limner index {quote(path)} --library {quote(library)} --forget"
-
-
-class MissingFolder(Record):
-    """Missing pictures, which stay in the library until the user confirms that they are deleted.
-
-    Attributes:
-        path: the folder, or list, that was given.
-        library: path or URL of the library.
-        missing: number of its missing pictures.
-        known: number of its pictures in the library.
-    """
-
-    path: str
-    library: str
-    missing: int
-    known: int
-
-    def __str__(self) -> str:
-        """One line."""
-        return (
-            f"{self.path}: {self.missing:,} of {counted(self.known, 'picture')} missing; they stay in the"
-            " library; connect the drive, or, if they are gone for good:"
-            f" {forgetting(self.path, self.library)}"
-        )
 
 
 TREATED = ("new", "changed", "unchanged", "completed", "moved", "unusable")
@@ -260,7 +224,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 """Signs that would break a line, or steer a terminal, in the name of a file."""
 
 
-class IndexReport(Record):
+class TableReport(Record):
     """Result of one run of indexing.
 
     Attributes:

@@ -50,19 +50,19 @@ from limner.scale.store import (
     PRESENT,
     SCHEMAS,
     SETTINGS_FILE,
-    Settings,
-    SpaceInfo,
-    Store,
+    TableSettings,
+    TableStore,
     check_format,
     read_settings,
     vectors_name,
 )
 from limner.scale.tables import unlinked
+from limner.store import SpaceInfo
 
 if TYPE_CHECKING:
     from limner.scale.cache import Cache
     from limner.scale.catalogue import Catalogue
-    from limner.scale.vectors import Gallery
+    from limner.scale.vectors import TableGallery
 
 
 SETTINGS = "settings"
@@ -85,7 +85,7 @@ class Home(Protocol):
 
     folder: Path
     name: str
-    store: Store
+    store: TableStore
 
     def __str__(self) -> str:
         """Path or URL of the library."""
@@ -104,10 +104,10 @@ class Home(Protocol):
             DataError: the folder contains other files.
         """
 
-    def read(self) -> Settings:
+    def read(self) -> TableSettings:
         """Read the settings; errors as `limner.scale.store.read_settings`."""
 
-    def write(self, before: Settings | None, after: Settings) -> None:
+    def write(self, before: TableSettings | None, after: TableSettings) -> None:
         """Write the settings atomically.
 
         Args:
@@ -169,7 +169,7 @@ class FolderHome(Home):
         """
         # a cache that is a link is not used; its content is kept in memory
         unlinked(*(folder / name for name in sorted(_LEFT - {"cache"})))
-        self.folder, self.store = folder, Store(folder / "tables")
+        self.folder, self.store = folder, TableStore(folder / "tables")
         self.name = folder.resolve().name
 
     @override
@@ -198,11 +198,11 @@ class FolderHome(Home):
         make_folder(self.folder)
 
     @override
-    def read(self) -> Settings:
+    def read(self) -> TableSettings:
         return read_settings(self.folder)
 
     @override
-    def write(self, before: Settings | None, after: Settings) -> None:
+    def write(self, before: TableSettings | None, after: TableSettings) -> None:
         # ASCII preserves the surrogates that represent non-UTF-8 bytes in names
         text = json.dumps(after.model_dump(mode="python"), indent=1, sort_keys=True)
         write_text(self.folder / SETTINGS_FILE, seal(text))
@@ -249,7 +249,7 @@ class BucketHome(Home):
 
     def __init__(self, at: Location) -> None:
         self._at, self.name = at, at.name
-        self.store = Store(at / "tables")
+        self.store = TableStore(at / "tables")
         digest = hashlib.sha256(str(at).encode()).hexdigest()[:16]
         self.folder = data_folder() / "libraries" / f"{at.name}-{digest}"
         self._made = ""
@@ -283,7 +283,7 @@ class BucketHome(Home):
         self.store.ensure(SETTINGS, SETTINGS_SCHEMA)
 
     @override
-    def read(self) -> Settings:
+    def read(self) -> TableSettings:
         if not self.store.has(SETTINGS):
             raise MissingError(
                 f"{self._at}: no picture library here; make one with 'limner index PICTURES --library"
@@ -301,7 +301,7 @@ class BucketHome(Home):
         return settings
 
     @override
-    def write(self, before: Settings | None, after: Settings) -> None:
+    def write(self, before: TableSettings | None, after: TableSettings) -> None:
         old, new = {} if before is None else _parts(before), _parts(after)
         if before is None:
             self._made = secrets.token_hex(8)
@@ -344,7 +344,7 @@ def _hashed(key: str) -> str:
     return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()
 
 
-def _parts(settings: Settings) -> dict[str, Any]:
+def _parts(settings: TableSettings) -> dict[str, Any]:
     """Split settings into keys and values that can change independently; non-UTF-8 bytes are escaped."""
     held = settings.model_dump(mode="python")
     spaces, sources = held.pop("spaces"), held.pop("sources")
@@ -352,7 +352,7 @@ def _parts(settings: Settings) -> dict[str, Any]:
     return parts | {_SOURCE + json.dumps(source): place for place, source in enumerate(sources)}
 
 
-def _joined(parts: dict[str, Any]) -> Settings:
+def _joined(parts: dict[str, Any]) -> TableSettings:
     """Join keys and values into settings; a source that several writers added appears once."""
 
     def below(prefix: str) -> Iterable[tuple[str, Any]]:
@@ -361,7 +361,7 @@ def _joined(parts: dict[str, Any]) -> Settings:
     sources = sorted((place, json.loads(source)) for source, place in below(_SOURCE))
     held = {key: one for key, one in parts.items() if not key.startswith((_SPACE, _SOURCE, _TEXT))}
     try:
-        return Settings.model_validate(
+        return TableSettings.model_validate(
             {**held, "spaces": dict(below(_SPACE)), "sources": tuple(source for _, source in sources)}
         )
     except ValidationError as error:
@@ -372,7 +372,7 @@ _NAMES_COMPARED = 20_000
 _ID_DIGITS = 6
 
 
-class LibrarySummary(Record):
+class TableSummary(Record):
     """Counts of a library's content.
 
     Attributes:
@@ -424,7 +424,7 @@ class PictureStore:
                 return
             for name, schema in SCHEMAS.items():
                 self.store.ensure(name, schema)
-            self.settings = Settings()
+            self.settings = TableSettings()
             self.home.write(None, self.settings)
 
     @classmethod
@@ -474,7 +474,7 @@ class PictureStore:
         """Number of pictures with a present file."""
         return self.store.count(PICTURES, PRESENT)
 
-    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> Gallery:
+    def gallery(self, spaces: Sequence[str], ids: Sequence[str] | None = None) -> TableGallery:
         """Vectors of all existing pictures, in order of their ids, or of the given ones in their order.
 
         Args:
@@ -485,7 +485,7 @@ class PictureStore:
         Warns:
             LimnerWarning: the folder cannot be written, so that the vectors are read into memory.
         """
-        from limner.scale.vectors import Gallery, Space, library_gallery
+        from limner.scale.vectors import TableGallery, TableSpace, library_gallery
 
         for space in spaces:
             if space not in self.settings.spaces:
@@ -504,11 +504,11 @@ class PictureStore:
         rows = whole.rows(ids)
         if (rows < 0).any():
             raise DataError(f"gallery: no picture {ids[int(np.argmin(rows))]} in the library")
-        return Gallery(
+        return TableGallery(
             list(ids),
             np.asarray(whole.groups)[rows],
             {
-                name: Space(space.matrix[rows], space.present[rows], space.fingerprint)
+                name: TableSpace(space.matrix[rows], space.present[rows], space.fingerprint)
                 for name, space in whole.spaces.items()
             },
         )
@@ -646,11 +646,11 @@ class PictureStore:
             name: self.store.count(table) if self.store.has(table) else 0 for name, table in names.items()
         }
 
-    def summary(self) -> LibrarySummary:
+    def summary(self) -> TableSummary:
         """Counts of pictures, files, captions and vectors."""
         count = self.store.count
         pictures, files = len(self), count(FILES, "status = 'ok'")
-        return LibrarySummary(
+        return TableSummary(
             pictures=pictures,
             files=files,
             skipped=count(FILES, "status = 'skipped'"),

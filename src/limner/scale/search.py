@@ -17,188 +17,26 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field
 
-from limner.arrays import FloatArray, TextEncoder, expect, scores, sum_errors
-from limner.config import Record
+from limner.arrays import FloatArray, expect, scores, sum_errors
 from limner.errors import ConfigError, NumericsError
 from limner.scale.catalogue import BoolArray, IntArray
 from limner.scale.vectors import (
     ALONE_PRODUCTS,
     Float64Array,
-    Gallery,
     HalfArray,
-    Space,
+    TableGallery,
+    TableSpace,
     over_blocks,
     single,
 )
-
-PORTION_LETTERS = 16_000
-"""Number of characters encoded at a time: a few seconds of work, after which other threads can run."""
-
-
-class Evidence(Record):
-    """log-likelihood ratio = slope · s + z_slope · (s − mean) / std + offset, in nats.
-
-    Attributes:
-        slope: nats per unit of cosine.
-        z_slope: nats per standard deviation of this text's cosines over the gallery.
-        offset: constant, in nats.
-        typical_mean, typical_std: mean and standard deviation of a text's cosines with pictures in general.
-        typical_count: number of pictures that the typical values count as, in addition to those of the
-            gallery: the mean and spread of a handful of pictures are not informative.
-    """
-
-    slope: float
-    z_slope: float
-    offset: float
-    typical_mean: float = 0.0
-    typical_std: float = Field(default=0.0, ge=0)
-    typical_count: float = Field(default=0.0, ge=0)
-
-    def steadied(
-        self, mean: NDArray[np.float64], std: NDArray[np.float64], count: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and deviation of each text's cosines, pooled with the typical ones.
-
-        Args:
-            mean: (N,) over the pictures of the gallery that have the channel.
-            std: (N,) standard deviation over the same pictures.
-            count: number of those pictures.
-        """
-        total = count + self.typical_count
-        if total == 0:
-            return mean, std
-        pooled = (count * mean + self.typical_count * self.typical_mean) / total
-        square = count * (std**2 + mean**2)
-        square = square + self.typical_count * (self.typical_std**2 + self.typical_mean**2)
-        return pooled, np.sqrt(np.maximum(square / total - pooled**2, 0.0))
-
-    def affine(
-        self, mean: NDArray[np.float64], std: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Scale and shift of each text, with evidence = scale · s + shift.
-
-        Args:
-            mean: (N,) mean cosine of each text over the pictures that have the channel.
-            std: (N,) standard deviation; 0 disables the standardised part.
-        """
-        inverse = np.divide(1.0, std, out=np.zeros_like(std), where=std > 0)
-        scale = self.slope + self.z_slope * inverse
-        shift = self.offset - self.z_slope * mean * inverse
-        return scale, shift
-
-
-COSINE = Evidence(slope=1.0, z_slope=0.0, offset=0.0)
-"""The cosine itself."""
-
-
-@dataclass(frozen=True)
-class Channel:
-    """A way to compare texts with pictures.
-
-    Attributes:
-        name: captions, labels or clip.
-        encoder: encoder of a step's text into the space.
-        space: name of the gallery space.
-        evidence: conversion of its cosine to nats.
-        beside: factor on the evidence of pictures that an earlier channel scores too: the evidence of two
-            channels overlaps and must not count twice.
-        reads: ISO 639 codes of the languages its encoder reads; None for all.
-        whole: whether its encoder reads all steps as one story, and so must get them together.
-    """
-
-    name: str
-    encoder: TextEncoder
-    space: str
-    evidence: Evidence
-    beside: float = 1.0
-    reads: frozenset[str] | None = None
-    whole: bool = False
-
-    def readable(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[bool]:
-        """Mask of the texts that the channel can read; for `languages` see `EncodedChannel.encode`."""
-        codes = self.reads
-        return [codes is None or languages is None or languages[n] in codes for n in range(len(texts))]
-
-    def portions(self, texts: Sequence[str], languages: Sequence[str] | None = None) -> list[list[str]]:
-        """Texts that it can read, in the batches of its encoder.
-
-        The last bits of a vector depend on the batch, so that a text is always divided in the same way.
-
-        Args:
-            texts: steps of one text.
-            languages: ISO 639 code of each; None uses all for languages that the channel reads.
-        """
-        found: list[list[str]] = []
-        letters = 0
-        for text, read in zip(texts, self.readable(texts, languages), strict=True):
-            if not read:
-                continue
-            if not found or (not self.whole and letters + len(text) > PORTION_LETTERS):
-                found.append([])
-                letters = 0
-            found[-1].append(text)
-            letters += len(text)
-        return found
-
-
-@dataclass(frozen=True)
-class EncodedChannel:
-    """A channel with the texts of one search already encoded.
-
-    Attributes:
-        name, space, evidence, beside: as in `Channel`.
-        texts: (N, D) float32 rows of unit length; a row of zeros stands for a text in a language that the
-            channel does not read, for which it gives no evidence.
-    """
-
-    name: str
-    space: str
-    evidence: Evidence
-    texts: FloatArray
-    beside: float = 1.0
-
-    @classmethod
-    def encode(
-        cls, channel: Channel, texts: list[str], languages: Sequence[str] | None = None
-    ) -> EncodedChannel:
-        """Run the channel's text encoder over the N steps of one text.
-
-        Args:
-            channel: the channel.
-            texts: the steps.
-            languages: ISO 639 code of each; None uses all for languages that the channel reads.
-        """
-        read = channel.readable(texts, languages)
-        vectors = np.zeros((len(texts), channel.encoder.dim), dtype=np.float32)
-        if any(read):
-            portions = channel.portions(texts, languages)
-            vectors[read] = np.concatenate([channel.encoder.encode_text(portion) for portion in portions])
-        return cls(channel.name, channel.space, channel.evidence, vectors, channel.beside)
-
-
-Request = tuple[Sequence[EncodedChannel], int]
-"""Channels with the texts of one search, and the number of pictures for each text."""
-
-
-@dataclass(frozen=True)
-class SimilarityQuery:
-    """A search for pictures similar to given ones.
-
-    Attributes:
-        ids: ids of the given pictures.
-        space: space in which pictures are compared.
-        evidence: conversion of their cosine to nats.
-        k: number of pictures for each.
-    """
-
-    ids: Sequence[str]
-    space: str
-    evidence: Evidence
-    k: int
-
+from limner.store.search import (
+    EncodedChannel,
+    Nearest,
+    Request,
+    Scored,
+    SimilarityQuery,
+)
 
 BLOCK_ROWS = 16_384
 """Number of pictures scored at a time, so that their scores fit a core's cache; so many stay in float32."""
@@ -211,50 +49,6 @@ CACHED_BYTES = 1 << 20
 
 SMALLEST_GATHER = 8
 """Number of rows below which a product on one core is not worthwhile."""
-
-
-@dataclass(frozen=True)
-class Scored:
-    """Exact scores of some pictures for N texts.
-
-    Attributes:
-        scores: (N, R) float32 nats, the sum of the shares.
-        shares: (N, R) float32 nats by channel; 0 where the picture lacks the channel.
-        present: (R,) mask of the pictures that have a channel, by channel.
-    """
-
-    scores: FloatArray
-    shares: dict[str, FloatArray]
-    present: dict[str, BoolArray]
-
-    def of(self, places: IntArray) -> Scored:
-        """Scores of some of the pictures, given by their indices here."""
-        return Scored(
-            self.scores[:, places],
-            {name: share[:, places] for name, share in self.shares.items()},
-            {name: here[places] for name, here in self.present.items()},
-        )
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """The best pictures for N texts, best first; equal scores in order of row.
-
-    Attributes:
-        rows: (N, K) rows of the gallery; K is the requested number, or that of all pictures if less.
-        scores: (N, K) float32 nats, the sum of the shares.
-        shares: (N, K) float32 nats by channel; 0 where the picture lacks the channel.
-        present: (N, K) mask of the pictures that have a channel, by channel.
-        evidence: (N,) log of the mean of exp(score) over all searched pictures, in nats: how well the
-            collection as a whole matches the text. −inf if no picture was searched. Returned pictures enter
-            with exact scores, all others with approximate ones.
-    """
-
-    rows: IntArray
-    scores: FloatArray
-    shares: dict[str, FloatArray]
-    present: dict[str, BoolArray]
-    evidence: Float64Array
 
 
 @dataclass(frozen=True)
@@ -432,7 +226,7 @@ def exact_scores(texts: FloatArray, matrix: HalfArray, rows: IntArray) -> FloatA
 
 
 @dataclass(frozen=True)
-class _Plan:
+class _TablePlan:
     """A channel in a search: evidence = (scale · cosine + shift) · weight.
 
     The weight of a picture is 0 without the channel, `Channel.beside` if an earlier channel scores it too,
@@ -471,14 +265,14 @@ class _Plan:
         return np.where(here, nats * weight[self.kind], 0.0).astype(np.float32), here
 
 
-class Index:
+class TableIndex:
     """A gallery prepared for search; caches the last scores.
 
     Args:
         gallery: the pictures.
     """
 
-    def __init__(self, gallery: Gallery) -> None:
+    def __init__(self, gallery: TableGallery) -> None:
         self.gallery = gallery
         self._latest: tuple[tuple[EncodedChannel, ...], IntArray, Scored] | None = None
 
@@ -493,7 +287,7 @@ class Index:
 
     def among(
         self, requests: Sequence[Request], ids: Sequence[str] = (), like: SimilarityQuery | None = None
-    ) -> Index:
+    ) -> TableIndex:
         """This index, which already has all pictures; `limner.scale.approximate` retrieves candidates
         instead.
 
@@ -575,7 +369,7 @@ class Index:
                     return scored.of(place)
         return self._score(self._plans(channels), wanted)
 
-    def _plans(self, channels: Sequence[EncodedChannel]) -> list[_Plan]:
+    def _plans(self, channels: Sequence[EncodedChannel]) -> list[_TablePlan]:
         names = [channel.name for channel in channels]
         if not names or len(set(names)) != len(names):
             raise ConfigError(f"index: channels are {names}, expected at least one and no name twice")
@@ -607,10 +401,10 @@ class Index:
             weight = np.where(covered, np.float32(channel.beside), np.float32(1)) * present
             covered |= kinds[:, place, None] & present
             cosines = self._cosines(channel.texts, space)
-            plans.append(_Plan(channel, cosines, scale, shift, weight, kind.ravel()))
+            plans.append(_TablePlan(channel, cosines, scale, shift, weight, kind.ravel()))
         return plans
 
-    def _cosines(self, texts: FloatArray, space: Space) -> Float32Cosines | Float16Cosines:
+    def _cosines(self, texts: FloatArray, space: TableSpace) -> Float32Cosines | Float16Cosines:
         if len(self.gallery) <= BLOCK_ROWS:
             return Float32Cosines(texts, space.single)
         return Float16Cosines(
@@ -618,7 +412,7 @@ class Index:
         )  # a memory map takes longer over each selection
 
     def _blocks(
-        self, plans: list[_Plan], usable: BoolArray, pools: RoughTop
+        self, plans: list[_TablePlan], usable: BoolArray, pools: RoughTop
     ) -> Iterator[tuple[int, tuple[Float64Array, RoughMatches]]]:
         """Of each block: its first row, log Σ exp of rough scores (N,), and rows that may be the best."""
         barred = ~usable
@@ -635,7 +429,9 @@ class Index:
             return iter([(0, score(0, len(self.gallery)))] if len(self.gallery) else [])
         return over_blocks(len(self.gallery), BLOCK_ROWS, score)
 
-    def _scan(self, plans: list[_Plan], usable: BoolArray, width: int) -> tuple[RoughMatches, Float64Array]:
+    def _scan(
+        self, plans: list[_TablePlan], usable: BoolArray, width: int
+    ) -> tuple[RoughMatches, Float64Array]:
         """Rows that may be among the best `width` of a text, and log Σ exp of all rough scores."""
         errors = np.sum([plan.error() for plan in plans], axis=0)
         # Scores that differ by more than the sum of both errors keep their order.
@@ -646,7 +442,7 @@ class Index:
             pools.add(near)
         return pools.cut(), mass
 
-    def _score(self, plans: list[_Plan], rows: IntArray) -> Scored:
+    def _score(self, plans: list[_TablePlan], rows: IntArray) -> Scored:
         found = {plan.channel.name: plan.exact(rows) for plan in plans}
         total: FloatArray = np.sum([share for share, _ in found.values()], axis=0)
         if not np.isfinite(total).all():

@@ -14,14 +14,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from limner.scale.known import DIGEST
-from limner.scale.store import FILES, PICTURES, PICTURES_SCHEMA, Store, chunks
+from limner.scale.store import FILES, PICTURES, PICTURES_SCHEMA, TableStore, chunks
 from limner.scale.write import picture_rows
 
 _AT_ONCE = 1000
 _SUMS = np.dtype([("id", DIGEST), ("sum", np.uint64)])
 
 
-def correct_paths(store: Store) -> int:
+def correct_paths(store: TableStore) -> int:
     """Correct the pictures whose paths are not those of existing files; returns their number.
 
     Args:
@@ -38,7 +38,7 @@ def correct_paths(store: Store) -> int:
     return len(wrong)
 
 
-def _ids(store: Store) -> NDArray[np.bytes_]:
+def _ids(store: TableStore) -> NDArray[np.bytes_]:
     return np.array([one for (one,) in store.rows(PICTURES, ["id"])], dtype=DIGEST)
 
 

@@ -21,6 +21,7 @@ from limner.config import Record
 from limner.errors import DataError, LimnerError, MissingError
 from limner.locations import Location
 from limner.scale.tables import MEND, RENEW, BusyError, Checksums, tables_at
+from limner.store import SpaceInfo
 
 T = TypeVar("T")
 FORMAT = 3
@@ -29,20 +30,6 @@ APPROXIMATE_FROM = 2_000_000
 """Number of pictures from which searches use an approximate index, see docs/scale.md."""
 RECALL = 0.99
 """Recall, 0 to 1, that a search index should reach."""
-
-
-class SpaceInfo(Record):
-    """Encoder of the vectors of a space.
-
-    Attributes:
-        encoder: name of the encoder.
-        fingerprint: fingerprint of its weights and settings.
-        dim: D.
-    """
-
-    encoder: str
-    fingerprint: str
-    dim: int
 
 
 class Approximation(Record):
@@ -77,7 +64,7 @@ class Approximation(Record):
         return f"{found}{short}; {self.probes:,} of {self.partitions:,} parts, {self.candidates:,} candidates"
 
 
-class Settings(Record):
+class TableSettings(Record):
     """Content of `library.json`.
 
     Attributes:
@@ -101,7 +88,7 @@ class Settings(Record):
     searches: dict[str, Approximation] = Field(default={})
 
 
-def read_settings(folder: Path) -> Settings:
+def read_settings(folder: Path) -> TableSettings:
     """Settings of the library in a folder.
 
     Raises:
@@ -124,7 +111,7 @@ def read_settings(folder: Path) -> Settings:
     check_format(str(folder), found, RENEW)
     values.pop("checksum", None)  # of a file that was changed by hand
     try:
-        return Settings.model_validate(values)
+        return TableSettings.model_validate(values)
     except ValidationError as error:
         raise DataError(f"{folder / SETTINGS_FILE}: damaged ({error.errors()[0]['msg']}); {MEND}") from error
 
@@ -265,7 +252,7 @@ class TableState:
     version: int = 0
 
 
-class Store:
+class TableStore:
     """Tables below one folder or URL, in the format of Lance."""
 
     def __init__(self, place: Path | Location) -> None:

@@ -27,10 +27,10 @@ from limner.scale.store import (
     STATISTICS,
     STATISTICS_SCHEMA,
     Approximation,
-    Store,
+    TableStore,
     vectors_name,
 )
-from limner.scale.vectors import Float64Array, HalfArray, Moments
+from limner.scale.vectors import Float64Array, HalfArray, TableMoments
 
 if TYPE_CHECKING:
     from limner.progress import Progress
@@ -222,7 +222,7 @@ class Answer:
         return np.asarray(np.minimum(hits, most) / np.maximum(most, 1), dtype=np.float64)
 
 
-def sample_ids(store: Store, pictures: int, size: int = SAMPLE) -> NDArray[np.bytes_]:
+def sample_ids(store: TableStore, pictures: int, size: int = SAMPLE) -> NDArray[np.bytes_]:
     """Ids of a random sample of the present pictures, ascending.
 
     An id is the SHA-256 of a picture's content, so the ids below a bound are a random sample that is always
@@ -284,7 +284,7 @@ def survey(
             held += len(block)
     middle = np.zeros(width) if centre is None else centre.astype(np.float64)
     shift = total / max(held, 1)
-    made = Moments(shift + middle, products / max(held, 1) - np.outer(shift, shift))
+    made = TableMoments(shift + middle, products / max(held, 1) - np.outer(shift, shift))
     names_of = np.concatenate([np.zeros(0, "S64"), *(ids for ids, _ in drawn)])
     rows_of = np.concatenate([np.zeros((0, width), np.float16), *(some for _, some in drawn)])
     order = np.argsort(names_of)
@@ -300,7 +300,7 @@ def _held(some: NDArray[np.bytes_], ids: NDArray[np.bytes_]) -> NDArray[np.bool_
     return np.asarray(some[np.minimum(np.searchsorted(some, ids), len(some) - 1)] == ids)
 
 
-def write_statistics(store: Store, sample: NDArray[np.bytes_], spaces: dict[str, Statistics]) -> None:
+def write_statistics(store: TableStore, sample: NDArray[np.bytes_], spaces: dict[str, Statistics]) -> None:
     """Store the statistics of all spaces in the library, atomically."""
     rows = [{"id": IDS, "data": _packed(ids=sample)}]
     rows += [

@@ -15,11 +15,11 @@ from limner.checksums import checksum
 from limner.devices import ahead, cores, one_core_products
 from limner.errors import CheckpointError, DataError, NumericsError, counted, unknown
 from limner.scale.catalogue import BoolArray, Catalogue, Groups, Ids, IntArray, RawIds, raw_ids, text_of
-from limner.scale.store import Store, TableState, vectors_name
+from limner.scale.store import TableState, TableStore, vectors_name
 
 if TYPE_CHECKING:
     from limner.scale.cache import Cache
-    from limner.scale.store import SpaceInfo
+    from limner.store import SpaceInfo
 
 T = TypeVar("T")
 HalfArray = NDArray[np.float16]
@@ -47,7 +47,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Space:
+class TableSpace:
     """Vectors of one space for M pictures.
 
     Attributes:
@@ -76,7 +76,7 @@ class Space:
         return float_rows(self.matrix, 0, len(self.matrix))
 
     @cached_property
-    def moments(self) -> Moments:
+    def moments(self) -> TableMoments:
         """Moments of the existing rows, bit-identical in any order.
 
         Raises:
@@ -94,7 +94,7 @@ class Space:
 
 
 @dataclass(frozen=True)
-class Gallery:
+class TableGallery:
     """M pictures and their vectors.
 
     Attributes:
@@ -105,13 +105,13 @@ class Gallery:
 
     ids: Sequence[str]
     groups: Sequence[str] | Groups
-    spaces: dict[str, Space]
+    spaces: dict[str, TableSpace]
 
     def __len__(self) -> int:
         """Number M of pictures."""
         return len(self.ids)
 
-    def space(self, name: str) -> Space:
+    def space(self, name: str) -> TableSpace:
         """Vectors of one space.
 
         Raises:
@@ -130,8 +130,12 @@ class Gallery:
 
 
 def library_gallery(
-    store: Store, cache: Cache, catalogue: Catalogue, infos: Mapping[str, SpaceInfo], wanted: Collection[str]
-) -> Gallery:
+    store: TableStore,
+    cache: Cache,
+    catalogue: Catalogue,
+    infos: Mapping[str, SpaceInfo],
+    wanted: Collection[str],
+) -> TableGallery:
     """All pictures of a catalogue with their vectors, in its order.
 
     A space's file holds the sums of its vectors, the vectors in the order of the catalogue, and which
@@ -156,16 +160,16 @@ def library_gallery(
         held = cache.kept(name, checksum(repr(said).encode()), ".vectors", write)
         count, dim = len(catalogue), info.dim
         sizes = np.cumsum([8 * (dim + 1) * dim, 2 * count * dim])
-        spaces[name] = Space(
+        spaces[name] = TableSpace(
             np.frombuffer(held[sizes[0] : sizes[1]], np.float16).reshape(count, dim),
             np.frombuffer(held[sizes[1] :], np.bool_),
             info.fingerprint,
             np.frombuffer(held[: sizes[0]], np.int64).reshape(dim + 1, dim),
         )
-    return Gallery(catalogue.ids, catalogue.groups, spaces)
+    return TableGallery(catalogue.ids, catalogue.groups, spaces)
 
 
-def _write(store: Store, state: TableState, ids: Ids, dim: int, file: BinaryIO) -> None:
+def _write(store: TableStore, state: TableState, ids: Ids, dim: int, file: BinaryIO) -> None:
     """Write the file of a space."""
     matrix, present = np.zeros((len(ids), dim), np.float16), np.zeros(len(ids), dtype=bool)
     for batch in store.scan_state(state, ["id", "vector"]):
@@ -250,7 +254,7 @@ def float_rows(matrix: HalfArray, start: int, stop: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Moments:
+class TableMoments:
     """First two moments of the present rows of a space.
 
     Attributes:
@@ -308,7 +312,7 @@ def sums(matrix: HalfArray, rows: IntArray | None = None) -> IntArray:
     return total
 
 
-def moments(total: IntArray, count: int) -> Moments:
+def moments(total: IntArray, count: int) -> TableMoments:
     """Moments of `count` rows from their `sums`; zeros if there are none.
 
     Args:
@@ -317,4 +321,4 @@ def moments(total: IntArray, count: int) -> Moments:
     """
     found = total / max(count, 1)
     mean = found[0] / UNITS
-    return Moments(mean, found[1:] / UNITS**2 - np.outer(mean, mean))
+    return TableMoments(mean, found[1:] / UNITS**2 - np.outer(mean, mean))

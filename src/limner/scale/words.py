@@ -29,8 +29,7 @@ from limner.scale.store import (
     PICTURES_SCHEMA,
     WORDS,
     WORDS_SCHEMA,
-    SpaceInfo,
-    Store,
+    TableStore,
     chunks,
     vectors_name,
 )
@@ -49,13 +48,14 @@ from limner.scale.write import (
     stated_captions,
     vector_table,
 )
+from limner.store import SpaceInfo
 
 COMPACT_EDITS = 50
 OWN, KEYWORDS = "library", "keywords"
 _AT_ONCE = 512
 
 
-class Described(Record):
+class TableCaptions(Record):
     """Words about a picture.
 
     Attributes:
@@ -67,7 +67,7 @@ class Described(Record):
     keywords: tuple[str, ...] = ()
 
 
-class ModelWords(Record):
+class TableModelWords(Record):
     """Caption of a picture by a model.
 
     Attributes:
@@ -81,7 +81,7 @@ class ModelWords(Record):
     keywords: tuple[str, ...] = ()
 
 
-class PictureWords(Record):
+class TableWords(Record):
     """Captions of a picture, with their sources.
 
     Attributes:
@@ -93,14 +93,14 @@ class PictureWords(Record):
         coordinates: latitude and longitude in degrees of where it was taken; None if its files state none.
     """
 
-    now: Described
-    stated: Described
+    now: TableCaptions
+    stated: TableCaptions
     edited: bool
-    described: ModelWords | None = None
+    described: TableModelWords | None = None
     coordinates: tuple[float, float] | None = None
 
 
-def words_of(library: PictureStore, picture: str) -> PictureWords:
+def words_of(library: PictureStore, picture: str) -> TableWords:
     """Captions of a picture.
 
     Raises:
@@ -113,11 +113,11 @@ def words_of(library: PictureStore, picture: str) -> PictureWords:
     by_model = next((_model_words(row) for row in rows), None)
     now = stated if own is None else _described(own)
     if own is None and by_model is not None:
-        now = Described(
+        now = TableCaptions(
             captions=(*stated.captions, by_model.sentence),
             keywords=tuple(dict.fromkeys((*stated.keywords, *by_model.keywords))),
         )
-    return PictureWords(
+    return TableWords(
         now=now,
         stated=stated,
         edited=own is not None,
@@ -127,8 +127,8 @@ def words_of(library: PictureStore, picture: str) -> PictureWords:
 
 
 def write_words(
-    library: PictureStore, picture: str, words: Described | None, sentences: Sentences
-) -> PictureWords:
+    library: PictureStore, picture: str, words: TableCaptions | None, sentences: Sentences
+) -> TableWords:
     """Store the user's captions of a picture, and flush them to the disk.
 
     Args:
@@ -175,7 +175,9 @@ def caption_encoders(made: Mapping[str, SpaceInfo]) -> Sentences:
     )
 
 
-def write_descriptions(library: PictureStore, found: Mapping[str, ModelWords], sentences: Sentences) -> None:
+def write_descriptions(
+    library: PictureStore, found: Mapping[str, TableModelWords], sentences: Sentences
+) -> None:
     """Store a model's captions of pictures, and flush them to the disk.
 
     They replace those of another model, and are used unless the user wrote captions.
@@ -227,12 +229,12 @@ def remove_descriptions(library: PictureStore, sentences: Sentences, model: str 
     return len(gone)
 
 
-def described_by(store: Store) -> dict[str, str]:
+def described_by(store: TableStore) -> dict[str, str]:
     """Names of the models by id of the pictures that they described."""
     return dict(store.rows(DESCRIPTIONS, ["id", "model"])) if store.has(DESCRIPTIONS) else {}
 
 
-def repair_captions(store: Store) -> None:
+def repair_captions(store: TableStore) -> None:
     """Make the pictures' captions consistent with those of the user and of a model, after a kill."""
     if store.has(WORDS):
         _take_over(store, dict(store.rows(WORDS, ["id", "captions"])))
@@ -253,7 +255,7 @@ def _fitting(library: PictureStore, sentences: Sentences) -> Sentences:
     return used
 
 
-def _say(store: Store, described: Mapping[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
+def _say(store: TableStore, described: Mapping[str, list[dict[str, str]]]) -> dict[str, list[dict[str, str]]]:
     """Add a model's captions to those of the files, for pictures without captions by the user.
 
     Returns:
@@ -288,11 +290,13 @@ def _encode(library: PictureStore, captions: Mapping[str, Sequence[dict[str, str
         library.store.delete(vectors_name(space), sorted(texts.keys() - set(ids)))
 
 
-def _model_words(row: Mapping[str, Any]) -> ModelWords:
-    return ModelWords(model=row["model"], sentence=row["sentence"], keywords=tuple(row["keywords"] or ()))
+def _model_words(row: Mapping[str, Any]) -> TableModelWords:
+    return TableModelWords(
+        model=row["model"], sentence=row["sentence"], keywords=tuple(row["keywords"] or ())
+    )
 
 
-def _take_over(store: Store, captions: dict[str, list[dict[str, str]]]) -> None:
+def _take_over(store: TableStore, captions: dict[str, list[dict[str, str]]]) -> None:
     known = store.lookup(PICTURES, "id", captions)
     changed = [
         {**row, "captions": captions[row["id"]]}
@@ -302,20 +306,20 @@ def _take_over(store: Store, captions: dict[str, list[dict[str, str]]]) -> None:
     store.upsert(PICTURES, pa.Table.from_pylist(changed, schema=PICTURES_SCHEMA))
 
 
-def _files(store: Store, picture: str) -> list[dict[str, object]]:
+def _files(store: TableStore, picture: str) -> list[dict[str, object]]:
     rows = store.lookup(FILES, "sha256", [picture], ["path", "status", "captions"])
     return sorted((row for row in rows if row["status"] == "ok"), key=lambda row: row["path"])
 
 
-def _described(captions: Sequence[dict[str, str]]) -> Described:
+def _described(captions: Sequence[dict[str, str]]) -> TableCaptions:
     listed = (one["text"] for one in captions if one["source"] == KEYWORDS)
-    return Described(
+    return TableCaptions(
         captions=tuple(one["text"] for one in captions if one["source"] != KEYWORDS),
         keywords=tuple(dict.fromkeys(word.strip() for text in listed for word in text.split(","))),
     )
 
 
-def _rows(words: Described) -> list[dict[str, str]]:
+def _rows(words: TableCaptions) -> list[dict[str, str]]:
     """Captions as stored rows: each description once, then all keywords as one row."""
     told = dict.fromkeys(filter(None, map(plain, words.captions)))
     parts = (plain(part) for word in words.keywords for part in word.split(","))

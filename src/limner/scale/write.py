@@ -39,7 +39,7 @@ from limner.scale.store import (
     PICTURES_SCHEMA,
     PRESENT,
     WORDS,
-    Store,
+    TableStore,
     chunks,
     vectors_name,
 )
@@ -56,7 +56,7 @@ MAX_REASON_CHARS = 2000
 
 
 @dataclass(frozen=True)
-class Pixels:
+class TablePixels:
     """Properties of a picture, independent of its file name.
 
     Attributes:
@@ -150,9 +150,9 @@ def vector_table(ids: Sequence[str], hashes: Sequence[str], vectors: FloatArray)
 
 
 def write_batch(
-    store: Store,
+    store: TableStore,
     files: Iterable[FileRow],
-    pixels: Mapping[str, Pixels],
+    pixels: Mapping[str, TablePixels],
     labels: Mapping[str, Labels],
     vectors: Mapping[str, pa.Table],
     *,
@@ -186,7 +186,7 @@ def write_batch(
     store.upsert(FILES, pa.Table.from_pylist(list(rows.values()), schema=FILES_SCHEMA), already)
 
 
-def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
+def _write_coordinates(store: TableStore, rows: Iterable[FileRow]) -> None:
     """Store the coordinates of files that were read, and remove those of files that no longer state any."""
     read = {row["key"]: row["coordinates"] for row in rows if row["status"] == "ok" and "coordinates" in row}
     stated = [
@@ -199,7 +199,7 @@ def _write_coordinates(store: Store, rows: Iterable[FileRow]) -> None:
     store.upsert(COORDINATES, pa.Table.from_pylist(stated, schema=COORDINATES_SCHEMA), known)
 
 
-def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
+def picture_rows(store: TableStore, pictures: Sequence[str]) -> list[dict[str, Any]]:
     """Rows of existing pictures, computed from the stored rows of their files."""
     known, counting = store.lookup(PICTURES, "id", pictures), _counting(store, _holders(store, {}, pictures))
     return [
@@ -209,7 +209,9 @@ def picture_rows(store: Store, pictures: Sequence[str]) -> list[dict[str, Any]]:
     ]
 
 
-def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str]) -> dict[str, list[FileRow]]:
+def _holders(
+    store: TableStore, rows: Mapping[str, FileRow], pictures: Iterable[str]
+) -> dict[str, list[FileRow]]:
     """All existing files of each picture, including those of a batch.
 
     A picture's paths and captions are those of all present files with its content, so that the result does
@@ -228,7 +230,7 @@ def _holders(store: Store, rows: Mapping[str, FileRow], pictures: Iterable[str])
 def _picture(
     sha: str,
     holding: list[FileRow],
-    pixels: Pixels | None,
+    pixels: TablePixels | None,
     labels: Labels | None,
     known: dict[str, Any] | None,
     *,
@@ -257,7 +259,7 @@ def _picture(
 
 
 def _counting(
-    store: Store, holders: Mapping[str, list[FileRow]]
+    store: TableStore, holders: Mapping[str, list[FileRow]]
 ) -> dict[str, tuple[list[FileRow], list[dict[str, str]]]]:
     """For each picture, its files and the captions in effect: the user's, else those of the files and of a
     model.
@@ -278,7 +280,7 @@ def stated_captions(files: Iterable[FileRow]) -> list[dict[str, str]]:
     return [one.model_dump() for one in sorted(said, key=lambda caption: caption.source == "keywords")]
 
 
-def own_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+def own_captions(store: TableStore, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
     """Captions by the user, by id; an empty list means that the user wants none."""
     return {row["id"]: row["captions"] for row in store.lookup(WORDS, "id", pictures)}
 
@@ -287,7 +289,7 @@ MODEL = "model"
 """Source of captions by a model."""
 
 
-def described_captions(store: Store, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+def described_captions(store: TableStore, pictures: Iterable[str]) -> dict[str, list[dict[str, str]]]:
     """Captions by a model, by id, as rows of `captions`: sentence, then keywords."""
     return {row["id"]: model_captions(row) for row in store.lookup(DESCRIPTIONS, "id", pictures)}
 
@@ -298,14 +300,14 @@ def model_captions(row: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"text": text, "source": MODEL} for text in texts if text]
 
 
-def read_by(store: Store, engine: str) -> NDArray[np.bytes_]:
+def read_by(store: TableStore, engine: str) -> NDArray[np.bytes_]:
     """Sorted ids of the pictures whose text an engine has read, by its fingerprint."""
     if not engine:
         return np.zeros(0, DIGEST)
     return sorted_ids(store, OCR, f"engine = '{engine}'")
 
 
-def write_words_shown(store: Store, words: Mapping[str, str], engine: str) -> None:
+def write_words_shown(store: TableStore, words: Mapping[str, str], engine: str) -> None:
     """Store the text in pictures by content hash, "" if there is none."""
     rows = [{"id": sha256, "engine": engine, "text": text} for sha256, text in words.items()]
     store.upsert(OCR, pa.Table.from_pylist(rows, schema=OCR_SCHEMA))
@@ -346,7 +348,7 @@ def captions_hash(fingerprint: str, texts: Sequence[str]) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def caption_shares(store: Store) -> dict[str, float]:
+def caption_shares(store: TableStore) -> dict[str, float]:
     """Shares of a library's captions by language, largest first, estimated from a sample."""
     every = max(1, store.count(PICTURES, CAPTIONED) // _SHARES_FROM)
     some = islice(store.rows(PICTURES, ["captions"], CAPTIONED), every - 1, None, every)
@@ -527,7 +529,7 @@ def link_near(library: PictureStore) -> None:
         store.upsert(PICTURES, pa.table({name: own.astype(str) for name, own in columns.items()}))
 
 
-def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _frames(store: TableStore, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Index pairs of pictures of one size without a time of day that a camera numbered consecutively.
 
     Args:
@@ -554,14 +556,14 @@ def _frames(store: Store, ids: NDArray[np.bytes_]) -> tuple[NDArray[np.int64], N
     return both[:, 0], both[:, 1]
 
 
-def group_counts(store: Store) -> tuple[int, int]:
+def group_counts(store: TableStore) -> tuple[int, int]:
     """Number of near-duplicate groups with two or more present pictures, and of the pictures in them."""
     others = sorted_rows(store, PICTURES, [("group", DIGEST)], f"{PRESENT} AND id != `group`")["group"]
     groups = len(np.unique(others))
     return groups, groups + len(others)
 
 
-def lacking(store: Store, spaces: Sequence[str]) -> dict[str, int]:
+def lacking(store: TableStore, spaces: Sequence[str]) -> dict[str, int]:
     """Number of existing pictures without a vector, by space, if there are any."""
     present = sorted_ids(store, PICTURES, PRESENT)
     missing = {

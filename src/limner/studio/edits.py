@@ -288,7 +288,7 @@ def apply_edit(state: State, edit: Edit, board: Board, library: Illustrator) -> 
         if edit.kind in ("swap", "lock") and board.steps[step].origin == "given":
             raise DataError(f"step {step + 1} shows the text's own pictures, which stay there")
     if isinstance(edit, Choose | Ban) and edit.kind != "unban":
-        library.catalogue.pictures([edit.picture])
+        library.library.pictures([edit.picture])
     if isinstance(edit, Frame) and edit.picture != board.shown[edit.step]:
         raise DataError(f"step {edit.step + 1} does not show picture {edit.picture[:12]}")
     if isinstance(edit, Frame) and board.steps[edit.step].origin == "given":

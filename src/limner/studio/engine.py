@@ -14,7 +14,7 @@ from pathlib import Path
 
 from limner.encoders.trained import trained_runs
 from limner.errors import DataError, LimnerError
-from limner.library import Library
+from limner.library import Library, open_store
 from limner.match.given_pictures import match_given_pictures
 from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
@@ -57,7 +57,7 @@ def illustrate_story(
     given = match_given_pictures(story, asked.library)
     banned = {step: one for step, one in given.inside.items() if one in chosen.bans}
     inside = {step: one for step, one in given.inside.items() if step not in banned}
-    records = dict(zip(banned, asked.catalogue.pictures([*banned.values()]), strict=True))
+    records = dict(zip(banned, asked.library.pictures([*banned.values()]), strict=True))
     return asked.board(
         story,
         chosen,
@@ -73,14 +73,14 @@ def _there(
     asked: Illustrator, options: BoardOptions, constraints: Constraints, held: Mapping[int, str | None]
 ) -> tuple[BoardOptions, dict[int, str | None]]:
     """Options with those pins, bans and kept pictures that the library contains."""
-    bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.catalogue)
-    pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.catalogue}
+    bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.library)
+    pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.library}
     chosen = asked.options(options.model_dump(exclude={"pins", "bans"})).model_copy(
         update={"pins": pins, "bans": bans}
     )
     kept = {**held, **dict.fromkeys(constraints.pins.keys() - pins.keys())}
     return chosen, {
-        step: one if one is not None and one in asked.catalogue and one not in bans else None
+        step: one if one is not None and one in asked.library and one not in bans else None
         for step, one in kept.items()
     }
 
@@ -89,7 +89,7 @@ def row_now(asked: Illustrator, story: Story, options: BoardOptions) -> NamedRow
     """What is named beside a text; None if nothing is, or if all of it has left the library."""
     with suppress(DataError):
         if options.named:
-            return named_row(asked.catalogue, options.named, story, options.order, shared=options.shared)
+            return named_row(asked.library, options.named, story, options.order, shared=options.shared)
     return None
 
 
@@ -101,7 +101,7 @@ def without_new(asked: Illustrator, board: Board, options: BoardOptions) -> Boar
     known = {one.picture for one in board.row.photographs}.intersection(now.pictures)
     if not known or len(known) == len(now.pictures):
         return options
-    files = (path for picture in asked.catalogue.pictures(sorted(known)) for path in picture.paths)
+    files = (path for picture in asked.library.pictures(sorted(known)) for path in picture.paths)
     paths = (path for path in files if any(Path(path).is_relative_to(one) for one in options.named))
     return options.model_copy(update={"named": tuple(paths)})
 
@@ -163,7 +163,7 @@ def explain_steps(
         fixed = _others(state, step)
         chosen, stay = _there(asked, state.options, fixed, now)
         shown = {**stay, **chosen.pins, step: now[step]}
-        if now[step] is not None and now[step] not in asked.catalogue:
+        if now[step] is not None and now[step] not in asked.library:
             return None
         pinned = step in state.pins
         found[step] = asked.explained(board.story, chosen, shown, step, pinned=pinned, progress=progress)
@@ -208,13 +208,14 @@ class Engine:
         self.model, self.metric = trained_runs(model, metric, device)
         self._lock = threading.Lock()
         self._held = False
+        self.store = open_store(library)
         self._version, self._illustrator = self._read()
         self._looked = time.monotonic()
 
     @property
     def folder(self) -> Path:
         """Folder for the studio's files: the library's, unless that is on object storage."""
-        return self._illustrator.library.folder
+        return self.store.folder
 
     def illustrator(self) -> Illustrator:
         """The current illustrator; during indexing, the previous one."""
@@ -254,6 +255,6 @@ class Engine:
         """The library, reopened, so that nothing changes during a request."""
         return Library.open(self.place, weights=self.weights, device=self.device)
 
-    def _read(self) -> tuple[tuple[int, ...], Illustrator]:
+    def _read(self) -> tuple[int, Illustrator]:
         library = self.library()
         return library.version(), library.illustrator(self.model, self.metric)

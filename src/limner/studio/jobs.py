@@ -14,7 +14,7 @@ from pathlib import Path
 from limner.errors import DataError, LimnerError, counted
 from limner.files import storage_error
 from limner.progress import Progress
-from limner.scale.known import IndexReport
+from limner.store.index import IndexReport
 from limner.studio.engine import Engine
 from limner.studio.schemas import JobKind, JobStatus
 
@@ -119,7 +119,7 @@ class FolderJob(Job):
 
         Args:
             source: the folder.
-            forget: see `limner.scale.ingest.index`.
+            forget: see `limner.store.index.index`.
             before: called first.
             told: message for a run that was not stopped; None for `report_line`.
         """

@@ -1,23 +1,22 @@
-"""Data for the library page in addition to the catalogue: pictures used in projects, and the user's captions.
+"""Data for the library page in addition to the store: pictures used in projects, and the user's captions.
 
 Caches what is slow to compute: the pictures of each project, and the caption encoders.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-from functools import lru_cache
+from contextlib import suppress
 
-from limner.errors import DataError
-from limner.files import display
+from limner.errors import CheckpointError, DataError
 from limner.records import Picture
-from limner.scale.catalogue import Facets, Only, Order
-from limner.scale.library import PictureStore, spaces_of
-from limner.scale.words import Described, PictureWords, caption_encoders, words_of, write_words
-from limner.scale.write import CAPTIONS, MULTILINGUAL, Sentences
+from limner.store import Described, Facets, Only, Order, PictureWords
+from limner.store.index import encode_captions
 from limner.studio.engine import Engine
 from limner.studio.projects import FILE, Projects
+
+MOST_CAPTIONS = 64
+"""Number of captions that are encoded at once when one is written."""
 
 
 class LibraryPage:
@@ -32,19 +31,15 @@ class LibraryPage:
     def page(
         self, offset: int, limit: int, words: str, only: Only, order: Order
     ) -> tuple[int, list[Picture], dict[str, int]]:
-        """See `page` and `months` of `limner.scale.catalogue.Catalogue`; a used picture is shown by a
-        project.
-        """
+        """See `page` and `months` of `limner.store.Store`; a used picture is shown by a project."""
         used = self.used() if only.used is not None else frozenset()
-        catalogue = self._engine.illustrator().catalogue
-        total, found = catalogue.page(offset, limit, words, only=only, used=used, order=order)
-        return total, found, {} if order == "path" else catalogue.months(words, only, used, order)
+        library = self._engine.store
+        total, found = library.page(offset, limit, words, only=only, used=used, order=order)
+        return total, found, {} if order == "path" else library.months(words, only, used, order)
 
     def facets(self) -> Facets:
         """The values by which pictures can be filtered."""
-        asked = self._engine.illustrator()
-        sources = [display(os.fsencode(one)) for one in asked.library.settings.sources]
-        return asked.catalogue.facets(self.used(), sources)
+        return self._engine.store.facets(self.used())
 
     def used(self) -> frozenset[str]:
         """Ids of all pictures that a project shows; damaged projects are ignored."""
@@ -67,21 +62,17 @@ class LibraryPage:
         return frozenset(step.picture.id for step in board.steps if step.picture is not None)
 
     def words(self, picture: str) -> PictureWords:
-        """See `limner.scale.words.words_of`."""
-        return words_of(PictureStore.open(self._engine.place), picture)
+        """See `limner.store.Store.words_of`."""
+        return self._engine.store.words_of(picture)
 
     def write(self, picture: str, words: Described | None) -> PictureWords:
-        """See `limner.scale.words.write_words`; the studio shows the new captions at once."""
-        library = PictureStore.open(self._engine.place)
-        made = library.settings.spaces.keys() & {CAPTIONS, MULTILINGUAL}
-        try:
-            return write_words(library, picture, words, _encoders(library.place, frozenset(made)))
-        finally:
-            self._engine.refresh()
+        """See `limner.store.Store.write_words`; the studio shows the new captions at once.
 
-
-@lru_cache(maxsize=4)
-def _encoders(place: str, spaces: frozenset[str]) -> Sentences:
-    """Caption encoders of a library."""
-    made = spaces_of(place)
-    return caption_encoders({space: made[space] for space in spaces})
+        Searches find them at once too, unless a run of indexing has many captions to encode before.
+        """
+        library = self._engine.store
+        library.write_words(picture, words)
+        with suppress(CheckpointError):  # then the next run of indexing encodes it
+            encode_captions(library, most=MOST_CAPTIONS)
+        self._engine.refresh()
+        return library.words_of(picture)

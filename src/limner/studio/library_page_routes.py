@@ -10,10 +10,8 @@ from typing import Annotated
 from fastapi import APIRouter, Body, Query
 
 from limner.errors import DataError, counted
-from limner.server.problems import ProblemError
-from limner.scale.catalogue import Facets
-from limner.scale.known import IndexReport
-from limner.scale.words import Described, PictureWords
+from limner.store import Described, Facets, PictureWords
+from limner.store.index import IndexReport
 from limner.studio.jobs import FolderJob
 from limner.studio.routes import Identifier, Studio, checked
 from limner.studio.schemas import BatchStarted, JobStarted
@@ -41,16 +39,16 @@ def library_page_router(studio: Studio) -> APIRouter:
     @routes.get("/library/batches")
     def batches() -> list[UploadBatch]:
         """Uploads, latest first; each can be undone."""
-        return uploads.listed(studio.engine.illustrator().catalogue)
+        return uploads.listed(studio.engine.store)
 
     @routes.post("/library/batches", status_code=201)
     def begin() -> BatchStarted:
         """Start an upload."""
         studio.local()
-        library = studio.engine.illustrator().library
-        if library.store.shared:
+        place = studio.engine.store.place
+        if "://" in place:
             raise DataError(
-                f"{library.place}: on object storage, where the studio keeps no pictures; put them into a"
+                f"{place}: on object storage, where the studio keeps no pictures; put them into a"
                 " folder or a bucket and add that"
             )
         return BatchStarted(batch=uploads.begin())
@@ -65,7 +63,7 @@ def library_page_router(studio: Studio) -> APIRouter:
         listed in the upload but not stored again.
         """
         studio.local()
-        return uploads.add(batch, name, data, studio.engine.illustrator().catalogue)
+        return uploads.add(batch, name, data, studio.engine.store)
 
     @routes.post("/library/batches/{batch}/finish", status_code=202)
     def finish(batch: str) -> JobStarted:
@@ -114,8 +112,4 @@ def library_page_router(studio: Studio) -> APIRouter:
 
 
 def _written(studio: Studio, picture: str, words: Described | None) -> PictureWords:
-    if studio.jobs.running("folder"):
-        raise ProblemError(
-            409, "pictures are being indexed; wait until that is done, then save again", kind="busy"
-        )
     return studio.library_page.write(checked(studio, picture).id, words)

@@ -31,7 +31,7 @@ from limner.files import write_bytes
 from limner.pictures.decode import RAW_SUFFIXES, PictureError, identify
 from limner.pictures.thumbnails import MAX_SIDE_PX, indexed, locate, shrink
 from limner.records import Board, Picture
-from limner.scale.library import PictureStore
+from limner.store import Store
 from limner.templates import environment
 
 SIDES = (96, 128, 192, 256, 384, 512, 768, 1024, 1600)
@@ -176,7 +176,7 @@ class Thumbnails:
         return copy.data
 
 
-def cache_folder(library: PictureStore) -> Path:
+def cache_folder(library: Store) -> Path:
     """Folder for the thumbnails of a library: inside it, unless it is among the pictures."""
     home = library.folder.resolve()
     for source in library.settings.sources:

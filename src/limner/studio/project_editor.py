@@ -398,7 +398,7 @@ class ProjectEditor:
     def _shown(self, found: ProjectFile, text: str, board: Board) -> Project:
         """The response for a project, with advice on what would help."""
         asked = self.engine.illustrator()
-        tip = advice(board, asked.catalogue, asked.library.settings.spaces)
+        tip = advice(board, asked.library)
         now = row_now(asked, board.story, found.state.options)
         known = () if board.row is None else board.row.photographs
         belongs = {one.picture: one.step for one in known if one.step is not None}
@@ -568,7 +568,7 @@ def _without_gone(state: State, board: Board, library: Illustrator) -> State:
     pins = {
         step: picture
         for step, picture in state.pins.items()
-        if picture is None or picture in library.catalogue or not edits.is_of_row(picture, board)
+        if picture is None or picture in library.library or not edits.is_of_row(picture, board)
     }
     return state.model_copy(update={"pins": pins})
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,11 +22,11 @@ from limner.errors import DataError
 from limner.export import LAYOUTS, PAGED, Plan
 from limner.export.wording import sentence
 from limner.match.illustrate import BoardOptions
-from limner.match.illustrator import Illustrator, Matches
+from limner.match.illustrator import Matches
 from limner.progress import Progress
 from limner.records import Arrangement, Board, Candidate, Picture, Problem, Segmentation
 from limner.server.problems import ProblemError
-from limner.scale.catalogue import Only, Order
+from limner.store import Only, Order, Store
 from limner.studio import schemas
 from limner.studio.edits import MOST_NAMED, checked_length
 from limner.studio.engine import Engine, illustrate_story
@@ -157,14 +158,14 @@ def library_router(studio: Studio) -> APIRouter:
     @routes.get("/library/left-out")
     def left_out(offset: Offset = 0, limit: Limit = 200) -> Page[Problem]:
         """A page of the list of skipped files, with the reasons."""
-        every = studio.engine.illustrator().left_out
-        return Page(total=len(every), items=every[offset : offset + limit])
+        every = studio.engine.store.skipped()
+        return Page(total=len(every), items=tuple(every[offset : offset + limit]))
 
     @routes.get("/library/duplicates")
     def duplicates(offset: Offset = 0, limit: Limit = 100) -> Page[DuplicateGroup]:
         """A page of the list of duplicates and near-duplicates."""
-        asked = studio.engine.illustrator()
-        return Page(total=asked.catalogue.alike, items=_groups(asked, offset, limit))
+        library = studio.engine.store
+        return Page(total=library.counts().alike, items=_groups(library, offset, limit))
 
     @routes.get("/pictures/{picture}")
     def picture_record(picture: Identifier) -> PictureItem:
@@ -306,7 +307,7 @@ def checked(studio: Studio, picture: str) -> Picture:
     if not _ID.fullmatch(picture):
         raise ProblemError(404, "a picture is named by 64 hex digits, its SHA-256", kind="unknown-picture")
     try:
-        return studio.engine.illustrator().catalogue.pictures([picture])[0]
+        return studio.engine.store.pictures([picture])[0]
     except DataError as error:
         shown = studio.editor.projects.picture(picture)
         if shown is not None:
@@ -314,31 +315,32 @@ def checked(studio: Studio, picture: str) -> Picture:
         raise ProblemError(404, str(error), kind="unknown-picture") from error
 
 
-def _groups(asked: Illustrator, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
+def _groups(library: Store, offset: int, limit: int) -> tuple[DuplicateGroup, ...]:
     return tuple(
         DuplicateGroup(group=group, pictures=tuple(map(PictureItem.of, pictures)))
-        for group, pictures in asked.catalogue.duplicates(offset, limit)
+        for group, pictures in library.duplicates(offset, limit)
     )
 
 
 def _info(studio: Studio) -> schemas.LibraryInfo:
     asked, running = studio.engine.illustrator(), studio.jobs.running("folder")
-    library, left_out = asked.library, asked.left_out
+    library, left_out = studio.engine.store, studio.engine.store.skipped()
+    counts = library.counts()
     return schemas.LibraryInfo(
         name=asked.name,
-        pictures=len(asked.catalogue),
-        files=asked.catalogue.files,
-        captioned=asked.catalogue.captioned,
-        indexed_at=datetime.fromtimestamp(library.home.changed_s(), UTC),
-        sources=tuple(one.encode("utf-8", "backslashreplace").decode() for one in library.settings.sources),
-        spaces=tuple(sorted(library.settings.spaces)),
+        pictures=counts.pictures,
+        files=counts.files,
+        captioned=counts.captioned,
+        indexed_at=datetime.fromtimestamp(counts.changed_s, UTC),
+        sources=counts.sources,
+        spaces=tuple(sorted(counts.spaces)),
         channels=asked.channel_names,
         calibrated=asked.calibrated,
         relations=asked.relations,
-        left_out=left_out[:LEFT_OUT],
+        left_out=tuple(left_out[:LEFT_OUT]),
         left_out_count=len(left_out),
-        duplicates=_groups(asked, 0, DUPLICATES),
-        duplicate_groups=asked.catalogue.alike,
+        duplicates=_groups(library, 0, DUPLICATES),
+        duplicate_groups=counts.alike,
         model=None if asked.model is None else asked.model.folder.resolve().name,
         metric=None if asked.metric is None else asked.metric.folder.resolve().name,
         writable=studio.writable,
@@ -532,7 +534,9 @@ def search_router(studio: Studio) -> APIRouter:
         only, without = question.only or Only(), question.without
         used = studio.library_page.used() if only.used is not None else frozenset()
         if question.occasion is not None:
-            of_day = asked.catalogue.same_occasion(question.occasion)
+            of_day = studio.engine.store.page(
+                0, sys.maxsize, only=Only(occasion=question.occasion), order="oldest"
+            )[1]
             others = [Candidate(picture=one, score=0.0) for one in of_day if one.id != question.occasion]
             found = Matches(others[: question.limit], searched=len(others))
         elif question.text is not None and question.text.strip():

@@ -25,7 +25,7 @@ from limner.records import (
     Step,
     TextRow,
 )
-from limner.scale.catalogue import Only
+from limner.store import Only
 from limner.studio.edits import Edit, Options, RelationName, State, TextFormat, step_mapping
 from limner.studio.pictures import is_there
 from limner.studio.projects import ProjectFile, digest

@@ -23,9 +23,9 @@ from limner.config import Record
 from limner.errors import DataError
 from limner.files import DRAFT_SUFFIX, sync_folder, write_bytes
 from limner.pictures.decode import PICTURE_SUFFIXES, PictureError, decode
-from limner.scale.catalogue import Catalogue
+from limner.store import Store
 
-PICTURES, TRASH = "pictures", "trash"
+PICTURES, TRASH = "uploads", "trash"
 KNOWN = ".known"
 """File of a batch with the ids of its pictures that were in the library before, one a line."""
 FILE_BYTES = 128 * 2**20
@@ -165,11 +165,11 @@ class Uploads:
             raise UnknownBatchError(batch)
         return place
 
-    def listed(self, catalogue: Catalogue) -> list[UploadBatch]:
+    def listed(self, library: Store) -> list[UploadBatch]:
         """All batches, latest first.
 
         Args:
-            catalogue: the pictures of the library.
+            library: the library.
         """
         if not self.folder.is_dir():
             return []
@@ -181,7 +181,7 @@ class Uploads:
                 batch=name,
                 brought_at=datetime.strptime(name[:15], "%Y%m%d-%H%M%S").replace(tzinfo=UTC),
                 files=len(self._stored(name)),
-                named=(str((self.folder / name).absolute()), *self._paths(name, catalogue)),
+                named=(str((self.folder / name).absolute()), *self._paths(name, library)),
             )
             for name in names
         ]
@@ -223,10 +223,10 @@ class Uploads:
         file = self.folder / batch / KNOWN
         return file.read_text(encoding="utf-8").split() if file.exists() else []
 
-    def _paths(self, batch: str, catalogue: Catalogue) -> list[str]:
+    def _paths(self, batch: str, library: Store) -> list[str]:
         """Paths of the pictures of a batch that were in the library before, and are still."""
-        known = [one for one in self._known(batch) if one in catalogue]
-        return [picture.path for picture in catalogue.pictures(known)]
+        known = [one for one in self._known(batch) if one in library]
+        return [picture.path for picture in library.pictures(known)]
 
     def _list(self, batch: str, digest: str) -> None:
         """Add a picture of the library to a batch."""

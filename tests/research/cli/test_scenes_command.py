@@ -194,14 +194,14 @@ def test_no_pictures_and_no_folder_are_said(tmp_path):
 def test_pictures_of_a_library_go_by_its_ids(pictures, tmp_path):
     from fakes import FakeImages, FakeTexts
 
-    from limner.scale.ingest import index
-    from limner.scale.library import PictureStore
+    from limner.store.database import Database
+    from limner.store.index import index
 
     index([pictures], tmp_path / "lib", image_encoders=[FakeImages()], text_encoder=FakeTexts())
     detect_scenes(tmp_path / "lib", tmp_path / "out", Finder(), prior=None)
     graphs = read_graphs(tmp_path / "out" / GRAPHS)
-    library = PictureStore.open(tmp_path / "lib")
-    named = {Path(library.picture(image).path).name: graph for image, graph in graphs.items()}
+    library = Database(tmp_path / "lib")
+    named = {Path(library.pictures([image])[0].path).name: graph for image, graph in graphs.items()}
     assert set(named) == {"bright.png", "dark.png", "light.png"}
     assert named["dark.png"].empty
 

@@ -9,10 +9,9 @@ from limner.arrays import unit_rows
 from limner.errors import ConfigError, DataError
 from limner.research.evaluation import linear
 from limner.research.evaluation.linear import STRENGTH, linear_channels, load, pair_space, parse
-from limner.scale.library import LibrarySummary
-from limner.scale.search import Channel, EncodedChannel, Evidence, Index
-from limner.scale.store import SpaceInfo
-from limner.scale.vectors import Gallery, Space
+from limner.store import LibrarySummary, SpaceInfo
+from limner.store.search import Channel, EncodedChannel, Evidence, Index
+from limner.store.vectors import Gallery, Space
 
 
 def test_every_channel_and_pair_has_its_numbers():
@@ -81,11 +80,13 @@ def test_what_a_library_is_asked_with_has_the_evidence_of_the_file(monkeypatch):
 
 
 def test_pictures_are_compared_only_in_a_space_that_the_file_has():
-    counts = dict.fromkeys(("pictures", "files", "skipped", "deleted", "duplicates", "captioned"), 2)
+    names = "pictures files skipped duplicates captioned near_groups near_pictures alike"
+    counts = dict.fromkeys(names.split(), 2)
     made_by = SpaceInfo(encoder="some", fingerprint="0" * 64, dim=4)
 
     def compared(**vectors):
-        held = LibrarySummary(**counts, spaces=dict.fromkeys(vectors, made_by), vectors=vectors, sources=())
+        spaces = dict.fromkeys(vectors, made_by)
+        held = LibrarySummary(**counts, spaces=spaces, vectors=vectors, sources=(), changed_s=0.0)
         return pair_space(held)
 
     assert compared(clip=2) is None

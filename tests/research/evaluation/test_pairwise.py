@@ -6,8 +6,8 @@ from boards import space, unit
 
 from limner.errors import DataError
 from limner.research.evaluation.linear import MIXING, cosine_pairwise
-from limner.scale.search import Evidence, Index
-from limner.scale.vectors import Gallery
+from limner.store.search import Evidence, Index
+from limner.store.vectors import Gallery
 
 
 def made(groups=None, present=None, **evidence):

@@ -15,8 +15,8 @@ from limner.research.evaluation.stories import (
     evaluate_stories,
     random_scorer,
 )
-from limner.scale.search import Channel, Evidence, Index
-from limner.scale.vectors import Gallery, Space
+from limner.store.search import Channel, Evidence, Index
+from limner.store.vectors import Gallery, Space
 
 
 def story(name, *pictures):

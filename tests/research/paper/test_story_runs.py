@@ -21,8 +21,8 @@ from limner.research.datasets.pairs import Pair, PairSet
 from limner.research.runs.metric import PAIRWISE, fit_pairwise, read_pairwise
 from limner.research.runs.run import Run
 from limner.research.training.corpus import ArrayRows, corpus_of
-from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel
+from limner.store.database import Database
+from limner.store.search import EncodedChannel
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +73,7 @@ def text(tmp_path):
 
 
 def test_steps_hear_their_story(told, story_run):
-    opened, run = PictureStore.open(told), Run.for_library(story_run)
+    opened, run = Database(told), Run.for_library(story_run)
     channel = run_channel(run, opened)
     encoded = EncodedChannel.encode(channel, TEXTS)
     np.testing.assert_allclose(encoded.texts, run.model.encode_stories([TEXTS])[0], atol=1e-6)
@@ -88,8 +88,8 @@ def test_a_pin_leads_the_rest_by_the_metric_in_place_of_looks(  # noqa: PLR0917
     pin = load().pin.model_copy(update={"weight": 1000.0})
     strong = load().model_copy(update={"pin": pin})
     monkeypatch.setattr("limner.match.illustrate.load", lambda: strong)
-    gallery = PictureStore.open(told).gallery([space])
-    vectors = np.asarray(gallery.space(space).matrix, np.float32)
+    gallery = Database(told).index([space]).gallery
+    vectors = gallery.space(space).vectors(range(len(gallery)))
     for pinned in (0, 3):
         out = tmp_path / f"{pinned}.json"
         words = ["illustrate", str(text), "--library", str(told), "-o", str(out), "--allow-repeats"]
@@ -143,9 +143,9 @@ def test_what_does_not_go_together_is_said(told, tmp_path, story_run, metric_run
     with pytest.raises(ConfigError, match="give it with --model"):
         index(tmp_path, library=tmp_path / "lib", metric=story_run)
     with pytest.raises(ConfigError, match="give it with --metric"):
-        run_channel(Run.for_library(metric_run), PictureStore.open(told))
+        run_channel(Run.for_library(metric_run), Database(told))
     with pytest.raises(DataError, match="--metric"):
-        Illustrator(PictureStore.open(library), metric=Run.for_library(metric_run)).board(
+        Illustrator(Database(library), metric=Run.for_library(metric_run)).board(
             Story(id="tale", steps=(Step(text="Snow fell."),))
         )
     assert limner(["measure", str(metric_run)]) != 0

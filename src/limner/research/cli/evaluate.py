@@ -15,6 +15,7 @@ from limner.arrays import FloatArray
 from limner.cli.main import PLAIN, Flag, Many, emit, emit_json, emit_table, say
 from limner.errors import ConfigError, DataError, counted
 from limner.language import ENGLISH
+from limner.library import library_to_search, open_store
 from limner.pictures.decode import read_file
 from limner.records import Story
 from limner.research.datasets.sets.stories import read_stories
@@ -31,9 +32,9 @@ from limner.research.evaluation.stories import (
     random_scorer,
 )
 from limner.research.evaluation.uncertainty import Interval
-from limner.scale.library import PictureStore, library_to_search
-from limner.scale.search import Index
-from limner.scale.vectors import Gallery
+from limner.store import Store
+from limner.store.search import Index
+from limner.store.vectors import Gallery
 
 SHOWN = ("R@1", "R@5", "R@10", "MedR", "StR@1")
 Coupling = Literal["off", "chain", "anchor"]
@@ -85,7 +86,7 @@ def evaluate(
     if qrels is not None or topics is not None:
         if data is not None or qrels is None or topics is None:
             raise ConfigError("evaluate: --qrels and --topics go together, without a data set")
-        judged = judged_search(qrels, topics, library_to_search(library, say), channel, weights)
+        judged = judged_search(qrels, topics, open_store(library_to_search(library, say)), channel, weights)
         first = judged[0]
         if first.absent or first.silent:
             say(
@@ -101,11 +102,11 @@ def evaluate(
     if data is None:
         raise ConfigError("evaluate: name a folder of stories, or --qrels and --topics")
     task = StoryTask.of(_stories(data, split))
-    opened = PictureStore.open(library_to_search(library, say))
+    opened = open_store(library_to_search(library, say))
     # the data sets are English, for which a channel for other languages adds nothing to captions
     channels = linear_channels(opened, channel, weights=weights)
     channels = [one for one in channels if one.reads is None or ENGLISH in one.reads]
-    compared = pair_space(opened.summary())
+    compared = pair_space(opened.counts().model_copy(update={"vectors": opened.vectors()}))
     spaces = {one.space for one in channels} | ({compared} if compared else set())
     index = Index(_gallery(task, opened, sorted(spaces)))
     say(
@@ -135,7 +136,7 @@ def _stories(data: Path, split: Literal["train", "val", "test"]) -> tuple[Story,
     return tuple(story for story in split_stories(found.stories) if story.split == split)
 
 
-def _gallery(task: StoryTask, library: PictureStore, spaces: list[str]) -> Gallery:
+def _gallery(task: StoryTask, library: Store, spaces: list[str]) -> Gallery:
     """The task's pictures with the library's vectors, matched by content.
 
     Raises:
@@ -143,7 +144,7 @@ def _gallery(task: StoryTask, library: PictureStore, spaces: list[str]) -> Galle
     """
     contents = [read_file(os.fsencode(path)).sha256 for path in task.paths]
     try:
-        found = library.gallery(spaces, contents)
+        found = library.index(spaces).gallery.of(contents)
     except DataError as error:
         raise DataError(f"{library.place}: lacks pictures of this data set ({error}); index them") from error
     return Gallery(task.ids, task.ids, found.spaces)

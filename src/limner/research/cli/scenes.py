@@ -157,17 +157,19 @@ def sources(source: Path) -> "Sources":
         DataError: no picture in it.
     """
     from limner.files import display
+    from limner.library import open_store
     from limner.research.scenes.folder import SourcePicture, Sources, folder_pictures
-    from limner.scale.library import PictureStore
+    from limner.store import Only
 
     if not source.is_dir():
         raise MissingError(f"{source}: no such folder; name a folder of pictures or a library")
-    if not (source / "library.json").is_file():
+    if not (source / "library.sqlite").is_file():
         return folder_pictures(source)
-    library = PictureStore.open(source)
+    library = open_store(source)
     pictures, problems = [], []
-    for image in library.gallery(()).ids:
-        path = library.file_of(image)
+    ids = library.passing(Only())
+    for image, picture in zip(ids, library.pictures(ids), strict=True):
+        path = Path(picture.path)
         try:
             status = path.stat()
         except OSError as error:

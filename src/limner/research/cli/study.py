@@ -51,7 +51,7 @@ def preferences(
     consent
         Confirm that these files may contain words of your texts; otherwise nothing is written.
     """
-    from limner.scale.library import library_to_search
+    from limner.library import library_to_search
     from limner.studio.preferences import read_preferences, write_preferences
     from limner.studio.projects import projects_found
 

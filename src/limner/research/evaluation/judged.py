@@ -22,8 +22,8 @@ from limner.language import languages_of
 from limner.research.evaluation.linear import linear_channels
 from limner.research.evaluation.ranking import Metric, Ranking, rank_blocks
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval, interval
-from limner.scale.library import PictureStore
-from limner.scale.search import EncodedChannel, Index
+from limner.store import Store
+from limner.store.search import EncodedChannel
 
 Judged = Mapping[str, Mapping[str, int]]
 """Topic → document → relevance; above 0 is relevant, else judged irrelevant."""
@@ -222,14 +222,14 @@ def evaluate_judged(
 
 
 def judged_search(
-    qrels: Path, topics: Path, library: Path, channel: Sequence[str] = (), weights: Sequence[str] = ()
+    qrels: Path, topics: Path, library: Store, channel: Sequence[str] = (), weights: Sequence[str] = ()
 ) -> tuple[JudgedResult, JudgedResult]:
     """Rank all pictures of a library for each judged topic, once at random and once by its channels.
 
     Args:
         qrels: file of judgements in TREC format, with picture ids as documents.
         topics: file of topics.
-        library: folder of the library.
+        library: the library.
         channel: names of channels; empty for all that the library has.
         weights: see `linear_channels`.
     Returns:
@@ -238,9 +238,8 @@ def judged_search(
         LimnerError: see `read_qrels`, `read_topics`, `JudgedTask.of` and `linear_channels`.
     """
     judged, words = read_qrels(qrels), read_topics(topics)
-    opened = PictureStore.open(library)
-    channels = linear_channels(opened, channel, weights=weights)
-    index = Index(opened.gallery(sorted({one.space for one in channels})))
+    channels = linear_channels(library, channel, weights=weights)
+    index = library.index(sorted({one.space for one in channels}))
     task = JudgedTask.of(judged, words, index.gallery.ids)
     rng, rows = np.random.default_rng(0), np.arange(task.size)
 

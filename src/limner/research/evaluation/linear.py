@@ -19,8 +19,8 @@ from limner.config import Record
 from limner.errors import ConfigError, DataError, unknown
 from limner.match.encoder_setup import channels_of
 from limner.research.evaluation.decoding import Float64Array
-from limner.scale.library import LibrarySummary, PictureStore
-from limner.scale.search import Channel, Evidence, Index
+from limner.store import LibrarySummary, Store
+from limner.store.search import Channel, Evidence, Index
 
 FILE = "linear.json"
 STRENGTH = ("captions", "clip", "base", "labels")
@@ -141,7 +141,7 @@ def parse(text: str) -> LinearCalibration:
 
 
 def linear_channels(
-    library: PictureStore, names: Sequence[str] = (), *, weights: Sequence[str] = ()
+    library: Store, names: Sequence[str] = (), *, weights: Sequence[str] = ()
 ) -> list[Channel]:
     """The channels for searching a library, with the evidence of `linear.json`.
 

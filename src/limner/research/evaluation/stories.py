@@ -18,7 +18,7 @@ from limner.records import Story
 from limner.research.evaluation.ranking import ALL, BLOCK_CELLS, Metric, Ranking, Score, host, rank
 from limner.research.evaluation.results import commit
 from limner.research.evaluation.uncertainty import RESAMPLES, Interval
-from limner.scale.search import Channel, EncodedChannel, Index
+from limner.store.search import Channel, EncodedChannel, Index
 
 Scorer = Callable[[Story], FloatArray]
 """A story of S steps → (S, M) scores in nats; columns are the pictures of the task."""
@@ -200,7 +200,7 @@ def channel_scorer(index: Index, channels: Sequence[Channel]) -> Scorer:
 
     Args:
         index: index of a gallery whose rows are the pictures of the task, in order.
-        channels: see `limner.scale.search`.
+        channels: see `limner.store.search`.
     """
     rows = np.arange(len(index.gallery))
 

@@ -16,7 +16,7 @@ from limner.research.runs.run import encoded_images
 from limner.research.systems.base import Model
 from limner.research.training.checkpoint import stored
 from limner.research.training.corpus import Corpus, PictureRows, Rows
-from limner.scale.search import Evidence
+from limner.store.search import Evidence
 
 
 def validation_of_pictures(corpus: Corpus) -> Callable[[Model], Mapping[str, float]]:

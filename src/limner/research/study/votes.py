@@ -184,7 +184,7 @@ class StoredVotes:
 
 
 class VoteBase:
-    """Database of the votes of one study."""
+    """Store of the votes of one study."""
 
     def __init__(
         self,

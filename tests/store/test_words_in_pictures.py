@@ -11,10 +11,9 @@ from PIL import Image, ImageDraw, ImageFont
 import limner
 from limner.errors import MissingError
 from limner.pictures import ocr
-from limner.scale import write
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
-from limner.scale.store import OCR
+from limner.store import OCR, Only
+from limner.store.database import Database
+from limner.store.index import index
 
 INSTALLED = find_spec("rapidocr") is not None
 
@@ -47,7 +46,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def library(tmp_path):
-    return PictureStore(tmp_path / "lib")
+    return Database(tmp_path / "lib")
 
 
 def run(pictures, library, engine=None):
@@ -60,18 +59,17 @@ def test_every_picture_is_looked_at_once_and_those_with_words_are_read(pictures,
     run(pictures, library, engine)
     assert (engine.looked, engine.sizes) == (4, [(1200, 800)])  # half of it is enough
     sign = library.find("IMG_9.jpg").id
-    assert library.words_shown(library.gallery([]).ids) == {sign: "wet floor mind your step"}
-    assert library.summary().vectors[OCR] == 1
+    assert library.words_shown(library.passing(Only())) == {sign: "wet floor mind your step"}
+    assert library.vectors()[OCR] == 1
     assert (run(pictures, library, engine).unchanged, engine.looked) == (4, 4)
     assert run(pictures, library).unchanged == 4  # without the extra, what was read stays
     assert library.words_shown([sign])
     assert (run(pictures, library, FakeOcr("", "ocr-2")).completed, library.words_shown([sign])) == (4, {})
-    assert library.summary().vectors[OCR] == 0
+    assert library.vectors()[OCR] == 0
 
 
 def test_a_library_that_nobody_read_words_for_knows_nothing_of_them(pictures, library):
     report = run(pictures, library)
-    assert not library.store.has(OCR)
     assert OCR not in library.settings.spaces
     assert report.incomplete == {}
     engine = FakeOcr()
@@ -80,7 +78,7 @@ def test_a_library_that_nobody_read_words_for_knows_nothing_of_them(pictures, li
 
 def test_a_kill_before_the_files_are_noted_reads_again(pictures, library, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr(write, "write_batch", lambda *_, **__: pytest.fail("killed"))
+        patched.setattr(Database, "add", lambda *_, **__: pytest.fail("killed"))
         with pytest.raises(pytest.fail.Exception):
             run(pictures, library, FakeOcr())
     run(pictures, library, FakeOcr())

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from limner.arrays import unit_rows
-from limner.scale import search as channels
-from limner.scale.search import Channel, EncodedChannel, Evidence, Index
-from limner.scale.vectors import Gallery, Space
+from limner.store import search as channels
+from limner.store.search import Channel, EncodedChannel, Evidence, Index
+from limner.store.vectors import Gallery, Space
 
 EVEN = Evidence(slope=2.0, z_slope=0.0, offset=0.5)
 

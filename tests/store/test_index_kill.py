@@ -13,10 +13,9 @@ import pytest
 from fakes import FakeImages, FakeTexts, content, noise_picture
 
 import limner
-from limner.scale import batches
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
-from limner.scale.store import FILES
+from limner.store import index as indexing
+from limner.store.database import Database
+from limner.store.index import index
 
 HERE = Path(__file__).parents[1] / "support"
 
@@ -26,8 +25,8 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{source!r}, {here!r}]
 from fakes import FakeImages, FakeTexts
-from limner.scale import batches, ingest
-batches.BATCH_PICTURES, batches.COMMIT_FILES = {batch}, {commit}
+from limner.store import index as ingest
+ingest.BATCH_PICTURES, ingest.COMMIT_FILES = {batch}, {commit}
 folder, library, log, started = sys.argv[1:]
 Path(started).touch()
 ingest.index([folder], library, image_encoders=[FakeImages(delay_s=0.12, log=Path(log))],
@@ -78,18 +77,18 @@ def test_kills_change_nothing(times, pictures, tmp_path, monkeypatch):
     folder, library, log = tmp_path / "pictures", tmp_path / "killed", tmp_path / "log"
     make_pictures(folder, pictures)
     for name, size in (("BATCH_PICTURES", BATCH), ("COMMIT_FILES", COMMIT)):
-        monkeypatch.setattr(batches, name, size)
+        monkeypatch.setattr(indexing, name, size)
 
     def undisturbed(library, log):
         images = [FakeImages(log=log)]
         index([folder], library, image_encoders=images, text_encoder=FakeTexts(), workers=WORKERS)
 
     def committed_files():
-        return PictureStore.open(library).store.count(FILES, "status = 'ok'")
+        return Database(library).counts().files
 
     undisturbed(tmp_path / "undisturbed", tmp_path / "log0")
-    due = content(PictureStore.open(tmp_path / "undisturbed"))
-    distinct = len(due["pictures"])
+    due = content(Database(tmp_path / "undisturbed"))
+    distinct = len(due[0])
     assert len((tmp_path / "log0").read_text().split()) == distinct
 
     chance = random.Random(7)
@@ -113,10 +112,7 @@ def test_kills_change_nothing(times, pictures, tmp_path, monkeypatch):
     assert committed[-1] > 0
 
     undisturbed(library, log)
-    found = content(PictureStore.open(library))
-    assert set(found) == set(due)
-    for name in due:
-        assert found[name] == due[name], name
+    assert content(Database(library)) == due
 
     encodings = log.read_text().split()
     assert len(set(encodings)) == distinct

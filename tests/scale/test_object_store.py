@@ -4,8 +4,9 @@ import random
 from contextlib import nullcontext
 
 import pytest
-from fakes import FakeImages, FakeTexts, content, noise_picture
+from fakes import FakeImages, FakeTexts, noise_picture
 from faulty_store import Fault, faulty
+from lance_tables import content
 from object_store import new_bucket
 
 from limner.errors import MissingError
@@ -45,7 +46,7 @@ def fill(tmp_path_factory):
 
 def left(library):
     """All rows but the settings, which a library in a folder keeps in a file, and these."""
-    found = PictureStore.open(library)
+    found = PictureStore(library)
     return {name: rows for name, rows in content(found).items() if name != SETTINGS}, found.settings
 
 

@@ -6,11 +6,9 @@ import shutil
 import pytest
 from fakes import FakeImages, FakeTexts, noise_picture
 
-from limner.cli.main import run as limner
-from limner.pictures import decode, find
-from limner.scale import batches
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store import index as indexing
+from limner.store.database import Database
+from limner.store.index import index
 
 
 @pytest.fixture
@@ -26,7 +24,7 @@ def pictures(tmp_path):
 @pytest.fixture
 def library(pictures, tmp_path):
     run(pictures, tmp_path / "lib")
-    return PictureStore.open(tmp_path / "lib")
+    return Database(tmp_path / "lib")
 
 
 def run(pictures, library, images=None, **options):
@@ -35,7 +33,7 @@ def run(pictures, library, images=None, **options):
 
 
 def counts(report):
-    names = ("new", "changed", "unchanged", "rehashed", "deleted")
+    names = ("new", "changed", "unchanged", "deleted")
     return {name: getattr(report, name) for name in names if getattr(report, name)}
 
 
@@ -58,7 +56,7 @@ def test_other_content_of_the_same_size_and_time_is_noticed(pictures, library, i
     before = library.find("p1.bmp").id
     overwrite(pictures / "p1.bmp", 70, in_place=in_place)
     assert counts(run(pictures, library)) == {"changed": 1, "unchanged": 3}
-    assert PictureStore.open(library.folder).find("p1.bmp").id != before
+    assert Database(library.folder).find("p1.bmp").id != before
 
 
 def test_copies_on_another_disk_are_read_and_not_encoded(pictures, library, monkeypatch):
@@ -68,12 +66,11 @@ def test_copies_on_another_disk_are_read_and_not_encoded(pictures, library, monk
         copy.replace(path)
     images = FakeImages()
     with monkeypatch.context() as patch:
-        patch.setattr(batches, "decode", None)
+        patch.setattr(indexing, "decode", None)
         report = run(pictures, library, images)
-    assert counts(report) == {"unchanged": 4, "rehashed": 4}
+    assert counts(report) == {"unchanged": 4}
     assert images.encoded == 0
-    assert "content compared of 4 files: the same as before" in report.lines()
-    monkeypatch.setattr(batches, "read_file", None)
+    monkeypatch.setattr(indexing, "read_file", None)
     assert counts(run(pictures, library)) == {"unchanged": 4}
 
 
@@ -82,26 +79,5 @@ def test_words_beside_a_copy_are_read_with_it(pictures, library):
     (pictures / "p0.txt").write_text("A goat in the snow.")
     assert counts(run(pictures, library)) == {"changed": 1, "unchanged": 3}
     (pictures / "p0.bmp").chmod(0o600)
-    assert counts(run(pictures, library)) == {"unchanged": 4, "rehashed": 1}
+    assert counts(run(pictures, library)) == {"unchanged": 4}
     assert library.find("p0.bmp").captions[0].text == "A goat in the snow."
-
-
-def test_verify_compares_every_file(pictures, tmp_path, monkeypatch):
-    """Where the disk tells neither inodes nor changes apart, only the content does."""
-    for module in (decode, find):
-        monkeypatch.setattr(module, "stamp_of", lambda status: "0" * 16)
-    run(pictures, tmp_path / "lib")
-    overwrite(pictures / "p1.bmp", 70, in_place=True)
-    assert counts(run(pictures, tmp_path / "lib")) == {"unchanged": 4}
-    images = FakeImages()
-    report = run(pictures, tmp_path / "lib", images, verify=True)
-    assert counts(report) == {"changed": 1, "unchanged": 3, "rehashed": 3}
-    assert images.encoded == 1
-
-
-def test_the_command_verifies(pictures, tmp_path, capsys):
-    words = ["index", str(pictures), "--library", str(tmp_path / "lib"), "--encoder", "colour"]
-    assert limner(words) == 0
-    capsys.readouterr()
-    assert limner([*words, "--verify"]) == 0
-    assert "content compared of 4 files: the same as before" in capsys.readouterr().out

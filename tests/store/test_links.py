@@ -5,8 +5,8 @@ from fakes import FakeImages, noise_picture
 
 from limner.cli.main import run
 from limner.errors import DataError
-from limner.scale.ingest import index
-from limner.scale.library import PictureStore
+from limner.store.database import Database
+from limner.store.index import index
 
 
 @pytest.fixture
@@ -27,21 +27,21 @@ def moved(path, place):
 
 @pytest.mark.parametrize(
     "name",
-    ["library.json", "lock", "tables", "tables/pictures.lance", "tables/pictures.lance/data", "projects"],
+    ["library.sqlite", "yours.sqlite", "vectors"],
 )
 def test_a_link_is_told_and_what_it_leads_to_stays(library, tmp_path, name, capsys):
     place = tmp_path / "elsewhere"
     moved(library / name, place)
     before = sorted(path.stat().st_mtime_ns for path in (place, *place.rglob("*")) if path.exists())
-    with pytest.raises(DataError, match=f"{name}: a link to {place}; links in a library's folder"):
-        len(PictureStore.open(library))
+    with pytest.raises(DataError, match=f"{name}: a link; put the file"):
+        Database(library)
     for command in (["index", str(tmp_path / "pictures")], ["search", "a dog"]):
         assert run([*command, "--library", str(library)]) == 1
-        assert f"{name}: a link to {place}" in capsys.readouterr().err
+        assert f"{name}: a link; put the file" in capsys.readouterr().err
     assert sorted(path.stat().st_mtime_ns for path in (place, *place.rglob("*")) if path.exists()) == before
     assert (library / name).is_symlink()
 
 
 def test_the_folder_itself_may_be_a_link(library, tmp_path):
     (tmp_path / "short").symlink_to(library)
-    assert len(PictureStore.open(tmp_path / "short")) == 1
+    assert len(Database(tmp_path / "short")) == 1

@@ -5,7 +5,8 @@ import json
 import os
 
 import pytest
-from fakes import FakeImages, FakeTexts, content, noise_picture
+from fakes import FakeImages, FakeTexts, noise_picture
+from lance_tables import content
 
 from limner.errors import MissingError
 from limner.locations import file_system, location

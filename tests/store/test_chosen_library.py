@@ -5,14 +5,8 @@ from pathlib import Path
 import pytest
 
 from limner.errors import MissingError
-from limner.scale.library import (
-    PictureStore,
-    default_library,
-    last_library,
-    library_to_index,
-    library_to_search,
-    remember_last_library,
-)
+from limner.library import last_library, library_to_index, library_to_search, remember_last_library
+from limner.store.database import Database
 
 
 @pytest.fixture(autouse=True)
@@ -23,9 +17,8 @@ def data(tmp_path, monkeypatch):
 
 
 def test_the_command_line_goes_before_the_environment_and_that_before_the_rest(data, tmp_path, monkeypatch):
-    PictureStore(default_library())
-    PictureStore(tmp_path / "last")
-    assert default_library() == data / "library"
+    Database(library_to_index())
+    Database(tmp_path / "last")
     assert library_to_index() == library_to_search() == data / "library"
     remember_last_library(tmp_path / "last")
     lines = []
@@ -58,15 +51,15 @@ def test_a_library_that_is_gone_is_said_and_the_default_one_taken(tmp_path):
     with pytest.raises(MissingError, match="no picture library yet; create it with 'limner index PICTURES'"):
         library_to_search(None, lines.append)
     assert "used last no longer exists" in lines[0]
-    PictureStore(default_library())
-    assert library_to_search() == default_library()
+    Database(library_to_index())
+    assert library_to_search() == library_to_index()
 
 
 def test_an_empty_default_library_is_made_where_that_is_wanted(tmp_path):
     remember_last_library(tmp_path / "gone")
-    assert library_to_search(make=True) == default_library()
-    assert len(PictureStore.open(default_library())) == 0
-    assert len(PictureStore.open(library_to_search(make=True))) == 0
+    assert library_to_search(make=True) == library_to_index()
+    assert len(Database(library_to_index())) == 0
+    assert len(Database(library_to_search(make=True))) == 0
 
 
 def test_what_cannot_be_remembered_is_forgotten(data, tmp_path):
