@@ -50,8 +50,10 @@ def illustrate(
     steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
+    also_steps: Flag = False,
     order: Arrangement | None = None,
     fill: Flag = False,
+    cover: str | None = None,
     show: Show | None = None,
     pictures: str | None = None,
     pin: Many = (),
@@ -110,10 +112,15 @@ def illustrate(
         html, plain or json. Word documents and PDFs are recognised by their content.
     by
         Unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+    also_steps
+        If the text marks places for pictures, illustrate its steps too.
     order
         Order of these photographs: taken (the default), name, or any if they have none.
     fill
         Search the rest of the library for steps to which none of them belongs.
+    cover
+        Picture that stands for the text, or none. Default: what the text names, or a photograph that fits the
+        title.
     show
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.
@@ -170,7 +177,10 @@ def illustrate(
     json
         Print the storyboard as JSON too.
     """
-    sources = [one for one in texts if names_pictures(os.fsencode(one))]
+    sources, by = (
+        [one for one in texts if names_pictures(os.fsencode(one))],
+        by or ("step" if also_steps else None),
+    )
     texts = tuple(one for one in texts if one not in sources)
     _check_texts(texts, sources)
     if steps:
@@ -220,6 +230,7 @@ def illustrate(
             allow_repeats=allow_repeats or None,
             order=order,
             fill=fill or None,
+            cover=cover,
             keep_given=not ignore_given,
             keep=earlier,
             again=again_steps,

@@ -89,6 +89,8 @@ class BoardOptions(Record):
             ``any``.
         shared: whether the named pictures are those of several texts.
         fill: whether steps to which no named picture belongs get one from the rest of the library.
+        cover: id of the picture that stands for the text, or ``none``; None for the one that the text names,
+            or that the row of named pictures has for its title.
         runners_up: number of other candidates listed per step.
     """
 
@@ -103,6 +105,7 @@ class BoardOptions(Record):
     order: Arrangement = "taken"
     shared: bool = False
     fill: bool = False
+    cover: str | None = None
     runners_up: int = Field(default=3, ge=0)
 
     @field_validator("count", mode="before")

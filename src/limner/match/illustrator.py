@@ -36,7 +36,7 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
-from limner.records import Board, BoardStep, Candidate, Problem, Story
+from limner.records import NO_COVER, WEAK, Board, BoardStep, Candidate, Picture, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
 from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
@@ -259,13 +259,16 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
-        inside = self.catalogue.under(chosen.named) if chosen.named and (named or bans or chosen.bans) else []
+        by_name = named or bans or chosen.bans or chosen.cover
+        inside = self.catalogue.under(chosen.named) if chosen.named and by_name else []
 
         def found(name: str) -> str:
             """Id of a picture; if several have the name, that of the named pictures."""
             own = {one.id for one in inside if any(Path(path).name == name for path in one.paths)}
             return own.pop() if len(own) == 1 else self.library.find(name).id
 
+        if chosen.cover not in (None, NO_COVER):
+            chosen = chosen.model_copy(update={"cover": found(chosen.cover)})
         fixed = {
             step - 1: None if name is None or name == NONE else found(name) for step, name in named.items()
         }
@@ -341,12 +344,15 @@ class Illustrator:
                 rewritten=rewritten,
                 progress=progress,
             )
-            return filled.model_copy(update={"row": board.row, "settings": board.settings | {"fill": True}})
+            settings = board.settings | {"fill": True}
+            return filled.model_copy(update={"row": board.row, "cover": board.cover, "settings": settings})
         from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 
         progress = progress or Progress()
         given = {} if shown is None else shown.inside
+        told = self._told(story, options, {*given, *(held or {})})
+        held = {**{step: picture for step, (picture, _) in told.items()}, **(held or {})}
         outside = {} if shown is None else {**shown.outside}
         missing = {} if shown is None else {**shown.missing}
         for step in options.pins:
@@ -384,12 +390,18 @@ class Illustrator:
             for step, why in missing.items():
                 reason = f"The text itself shows a picture here, {why}."
                 found[step] = found[step].model_copy(update={"blank": "missing", "reason": reason})
+            for step, (named, name) in told.items():
+                there = found[step].picture
+                if there is not None and there.id == named:
+                    update = {"reason": f"The text names this picture: {name}.", "probability": None}
+                    found[step] = found[step].model_copy(update=update)
             stated = options.settings()
             settings = board.settings | {"pins": stated["pins"], "bans": stated["bans"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
-            board = board.model_copy(update={"steps": tuple(found), "settings": settings})
+            cover = self._cover(board, options)
+            board = board.model_copy(update={"steps": tuple(found), "settings": settings, "cover": cover})
             if self.model is None:
                 return board
             ids = [step.chosen.picture.id for step in found if step.chosen is not None]
@@ -397,6 +409,61 @@ class Illustrator:
             from limner.match.trained import predicted
 
             return predicted(board, self.model, self.index.among((), own).gallery)
+
+    def _told(
+        self, story: Story, options: BoardOptions, others: Collection[int]
+    ) -> dict[int, tuple[str, str]]:
+        """Id and file name of the pictures that steps name; of named pictures first, then of the library."""
+        from limner.match.named_pictures import named_pictures
+
+        inside = self.catalogue.under(options.named) if options.named else []
+        own = named_pictures(story, [(one.id, path) for one in inside for path in one.paths])
+        told = {**named_pictures(story, self.catalogue.named_files()), **own}
+        used = {*options.bans, *options.pins.values()}
+        free = set(told) - {*others, *options.pins}
+        return {step: told[step] for step in free if told[step][0] not in used}
+
+    def _cover(self, board: Board, options: BoardOptions) -> Picture | None:
+        """The picture that stands for the text: what a person named, or what the row has for its title.
+
+        That is a photograph before those of the steps, or after them, that fits the title.
+        """
+        if options.cover is not None:
+            return None if options.cover == NO_COVER else self.catalogue.pictures([options.cover])[0]
+        story, row = board.story, board.row
+        is_stated = story.cover or story.blocks[0].pictures or story.blocks[0].kind == "wanted"
+        if is_stated or row is None or row.order == "any" or not story.title.strip() or self.model:
+            return None
+        placed = [one.place or 0 for one in row.photographs if one.step is not None]
+        ends = [
+            one.picture
+            for one in row.photographs
+            if one.step is None and not min(placed, default=0) <= (one.place or 0) <= max(placed, default=0)
+        ]
+        ends = [one for one in ends if one not in options.bans]
+        if not ends or not placed:
+            return None
+        chances = self._chances(story.title, ends)
+        best = max(ends, key=lambda one: chances.get(one, 0.0))
+        return self.catalogue.pictures([best])[0] if chances.get(best, 0.0) >= WEAK else None
+
+    def _chances(self, text: str, ids: Sequence[str]) -> dict[str, float]:
+        """Probability that each of some pictures fits a text, as if they were all."""
+        words = QueryTexts([[text]], (), [language_of_query(text, self.library.settings)])
+        asked = [
+            one for one in (EncodedSteps.by(channel, words) for channel in self.channels) if one.reads.any()
+        ]
+        if not asked:
+            return {}
+        index, numbers = self.index.among((), ids), load()
+        rows = index.gallery.rows(ids)
+        barred = np.ones(len(index.gallery), dtype=bool)
+        barred[rows] = False
+        pool = replace(pool_of(index, asked, numbers, count=len(ids), barred=barred), available=len(ids))
+        own = evidence(pool, numbers)
+        chance = probabilities(pool, own, agreement(pool, own, numbers, {}), numbers)[0]
+        found = (index.gallery.ids[pool.rows[item]] for item in pool.items[0])
+        return {picture: float(one) for picture, one in zip(found, chance, strict=True)}
 
     def offers(
         self,

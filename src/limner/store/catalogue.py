@@ -217,6 +217,13 @@ class Catalogue:
         """
         return self._take(self._rows(ids))
 
+    def named_files(self) -> list[tuple[str, str]]:
+        """Id and path of every file."""
+        paths = self._table["paths"]
+        ids = text_of(self._raw("id"))
+        rows = pc.list_parent_indices(paths).to_pylist()
+        return [(ids[row], path) for row, path in zip(rows, pc.list_flatten(paths).to_pylist(), strict=True)]
+
     def under(self, places: Sequence[str]) -> list[Picture]:
         """Pictures with a file at one of the paths, or below one of them, in order of ids."""
         paths = self._table["paths"]

@@ -15,6 +15,7 @@ from limner.errors import DataError, counted
 from limner.records import Block, Mark, Passage, Step, Story
 from limner.text.blocks import changed, cut, letters, pictures_of, strip, text_of, texts_of
 from limner.text.commonmark import block_markdown, inline, marked
+from limner.text.wanted import marks_in
 from limner.text.words import Marker, marker_of
 
 FOLDER = "_pictures"
@@ -280,16 +281,26 @@ def retitled(story: Story, title: str, before: str) -> Story:
     return story.model_copy(update={"title": title, "markdown": "".join(lines)})
 
 
-def with_pictures(story: Story, pictures: Mapping[int, Sequence[str]]) -> str:
+def with_pictures(
+    story: Story,
+    pictures: Mapping[int, Sequence[str]],
+    places: Mapping[int, str | None] = {},
+    cover: Sequence[str] = (),
+) -> str:
     """The source of a Markdown text with a paragraph after each of some steps; no other character changes.
 
     Args:
         story: the story; see `written` for other formats.
         pictures: step, from 0 → lines of the paragraph to insert after it.
+        places: for each place that the text marks, the picture that takes the place of the mark, or None. A
+            mark below such a picture that stays is written ``![words]()``: other lines there are credits.
+        cover: lines of the paragraph to insert under the title.
     Returns:
-        The new source; `without_inserted` finds the old one in it.
+        The new source; `without_inserted` finds the old one in it, but for places and cover.
     """
     edit = _Edit(story)
+    edit.fill(places)
+    edit.front += [line + edit.newline for line in (*cover, "") if cover]
     pieces = [piece for piece in edit.all if piece.lines]
     following = {before: after.lines[0] for before, after in pairwise(pieces)}
     for step, words in pictures.items():
@@ -552,6 +563,9 @@ class _Edit:
                 break
             last, end = last - 1, end - len(text)
         middle, fresh = pieces[first:last], words[start:end].strip("\n")
+        if blocks[0].kind == "wanted":
+            self.change(pieces[0], words)
+            return
         if len(middle) == 1 and middle[0].block.kind in _VERBATIM:
             self.change(middle[0], fresh)
             return
@@ -682,6 +696,27 @@ class _Edit:
             self.write(span.heading, ())
         for other in named:
             other.title = title if other.title == before else other.title
+
+    def fill(self, places: Mapping[int, str | None]) -> None:
+        """Put pictures in the place of marks, in the lines that hold them."""
+        all_pieces, owner, at, above = self.all, _Piece(Block()), 0, False
+        numbers = {id(self.steps[place].pieces[0]): place for place in places}
+        for piece in all_pieces:
+            if piece.lines:
+                owner, at = piece, 0
+            if id(piece) not in numbers:
+                above = above and not piece.block.text
+                continue
+            line, block = places[numbers[id(piece)]], piece.block
+            text = "".join(owner.lines)
+            span = next((one for one in marks_in(text, at) if letters(one[2]) == letters(block.text)), None)
+            if span is None:
+                continue
+            start, end, _ = span
+            blank = block_markdown(block) if above and text[start] != "!" else text[start:end]
+            new = line if line is not None else blank
+            above, at = above or line is not None, start + len(new)
+            owner.lines = _LINE.findall(text[:start] + new + text[end:])
 
     def source(self) -> str:
         """The source, with a line end at its end only if there was one."""

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +21,7 @@ from limner.errors import DataError
 from limner.records import Block, Mark, Passage, PictureRef
 from limner.text.blocks import Document, Find, LeftOut, changed, is_marked, letters, pictures_of, strip
 from limner.text.declared import declared_document, place_steps
+from limner.text.wanted import asked_in, said, stands_in
 from limner.text.words import is_furniture, role_of
 
 if TYPE_CHECKING:
@@ -61,6 +63,9 @@ _FIGURE = re.compile(
 )
 _LONGEST_CAPTION, _MOST_IN_BOX, _MOST_PIECES = 300, 6, 1_000
 _TITLE_NAME = re.compile(r"(?i)(?:mso|(?:post|entry|article|page)[-_])?title")
+# Places for pictures: a comment that asks for one, and a figure that holds nothing but a caption.
+_COMMENT = re.compile(r"<!--([^<>]{1,400}?)-->")
+_FRAME = re.compile(r"(?i)<figure[^<>]*>\s*<figcaption[^<>]*>([^<>\"]{1,300})</figcaption>\s*</figure>")
 # A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+""")
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
@@ -91,6 +96,7 @@ def parse_tree(text: str, where: str) -> Element:
         DataError: the page is empty, exceeds a limit, or cannot be parsed.
     """
     text = _CAPTION_SHORTCODE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _NOT_XML.sub(" ", text))
+    text = _FRAME.sub(r'<img alt="\1">', _COMMENT.sub(_asked, text))
     for tag in _START_TAG.finditer(text):  # the parser's time is quadratic in the number of attributes
         long = len(tag[0]) > MAX_ATTRIBUTES
         if long and len(re.findall(r"[\s/=]+", _VALUE.sub("=", tag[0]))) > 2 * MAX_ATTRIBUTES:
@@ -108,6 +114,12 @@ def parse_tree(text: str, where: str) -> Element:
     if sum(1 for _ in root.iter()) > MAX_ELEMENTS:
         raise DataError(f"{where}: has more than {MAX_ELEMENTS:,} HTML elements; split it")
     return root
+
+
+def _asked(match: re.Match[str]) -> str:
+    """A comment that says what is to be seen, as a picture without an address."""
+    words = asked_in(f"[{match[1]}]")
+    return f'<img alt="{escape(words)}">' if words and len(words.split()) > 1 else match[0]
 
 
 def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]:
@@ -424,7 +436,8 @@ class _Walk:
         """What is in a cell of a table, with a line for each of its paragraphs."""
         walk = replace(self, at=_Place(is_flat=True), words=[], length=0, open=[], marks=[], pictures=[])
         walk.content(node)
-        return changed(strip(walk.taken()), pictures=tuple(picture for _, picture in walk.pictures))
+        pictures = tuple(picture for _, picture in walk.pictures if picture.target)
+        return changed(strip(walk.taken()), pictures=pictures)
 
     def is_layout(self, table: Element, rows: Sequence[Sequence[Element]]) -> bool:
         """Whether a table only positions what is in it, as old pages and documents do."""
@@ -488,6 +501,9 @@ class _Walk:
         alt = "" if alt.lower() == "untitled" else alt
         if "emoji" in _names(node):
             self.say(alt)
+        elif all(map(stands_in, targets)) and (said(alt) or self.at.lines) and not _is_late(node):
+            self.pictures.append((self.length, PictureRef(target="", alt=said(alt))))
+            self.gap = True
         elif not targets or {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("page furniture", alt, tuple(targets[:1])))
         else:
@@ -525,8 +541,12 @@ class _Walk:
             end = -1 if is_caption or self.at.level else end
             if self.at.level:  # a heading is one line
                 block = changed(block, text=block.text.replace("\n", " "))
-            inside = tuple(picture for place, picture in pictures if place <= end)
-            alone = [Block(kind="picture", pictures=(picture,)) for place, picture in pictures if place > end]
+            inside = tuple(picture for place, picture in pictures if place <= end and picture.target)
+            alone = [
+                Block(kind="picture", pictures=(picture,))
+                for place, picture in pictures
+                if place > end or not picture.target
+            ]
             text = [changed(block, pictures=inside)] if block.text else []
             for part in [*alone, *text] if is_caption else [*text, *alone]:
                 self.add(part)
@@ -536,13 +556,14 @@ class _Walk:
         last = self.blocks[-1] if self.blocks else Block()
         words = block.text.strip()
         if block.kind == "paragraph" and not block.pictures:
-            below = last.kind == "picture" and _is_caption_line(block, last)
+            below = last.kind == "picture" and last.pictures[-1].target and _is_caption_line(block, last)
             if last.pictures and not last.pictures[-1].caption and (self.at.is_caption or below):
                 picture = last.pictures[-1].model_copy(update={"caption": words})
                 lines = last.lines and (last.lines[0], (self.at.lines or last.lines)[1])
                 self.blocks[-1] = changed(last, pictures=(*last.pictures[:-1], picture), lines=lines)
                 return
-            if is_furniture(words) or (_SHORTCODE.fullmatch(words) and re.search("[=_/-]", words)):
+            is_code = _SHORTCODE.fullmatch(words) and re.search("[=_/-]", words) and asked_in(words) is None
+            if is_furniture(words) or is_code:
                 self.left_out.append(LeftOut("page furniture", words))
                 return
         at = self.at
@@ -585,6 +606,11 @@ def _targets(node: Element) -> list[str]:
     stated = [*late, node.get("src") or "", *chain.from_iterable(map(_sized, sets)), *others]
     targets = list(dict.fromkeys(filter(None, map(str.strip, stated))))
     return [target for target in targets if not _PLACEHOLDER.search(target)] or targets[:1]
+
+
+def _is_late(node: Element) -> bool:
+    """Whether a page may load a picture from an address of its own."""
+    return any(name.startswith("data-") for name in node.keys())  # noqa: SIM118  (no dict)
 
 
 def _sized(srcset: str) -> list[str]:

@@ -1,0 +1,58 @@
+"""Finds the pictures that a text names by their files: ``[photo: IMG_0412]``, ``(see lake.jpg)``."""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import PurePath
+
+from limner.records import Story
+from limner.text.blocks import letters
+
+_SEE = r"(?:see|cf\.|siehe|vgl\.|voir|véase|ver|vedi|zie|zob\.|см\.)\s+"
+_FILE = r"[\w-]+\.(?:avif|bmp|gif|heic|jpe?g|png|tiff?|webp)\b|[A-Z]{2,}[_-]?\d+\b|fig(?:ure|\.)?\s*\d+\b"
+_SAID = re.compile(
+    rf"[\[(（]\s*(?:{_SEE}(?P<told>[^()\[\]（）]{{1,80}})|(?P<file>{_FILE}))\s*[\])）]|\b{_SEE}(?P<seen>{_FILE})",
+    re.IGNORECASE,
+)
+_SUFFIX = re.compile(r"\.\w{3,5}\Z")
+
+
+def named_pictures(story: Story, files: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str]]:
+    """Pictures that steps name by their files.
+
+    Args:
+        story: the text.
+        files: id and path of all pictures in question; a name that several of them have names none.
+    Returns:
+        Id and file name of the picture, by index of the step, from 0.
+
+    Example:
+        >>> story = limner.Story(id="walk", steps=[limner.Step(text="We rested (see lake.jpg).")])
+        >>> named_pictures(story, [("0a1b", "/photos/lake.jpg"), ("2c3d", "/photos/hut.jpg")])
+        {0: ('0a1b', 'lake.jpg')}
+    """
+    said = [set(map(_key, _names_in(story, place))) - {""} for place in range(len(story.steps))]
+    if not any(said):
+        return {}
+    found: dict[str, dict[str, str]] = {}
+    for picture, path in files:
+        found.setdefault(_key(PurePath(path).name), {})[picture] = PurePath(path).name
+    named: dict[int, tuple[str, str]] = {}
+    for place, keys in enumerate(said):
+        only = [found[key] for key in keys if len(found.get(key, ())) == 1]
+        named |= {place: next(iter(only[0].items()))} if only else {}
+    return named
+
+
+def _names_in(story: Story, place: int) -> Iterator[str]:
+    """What may be the name of a file: the words of a marked place; what stands in brackets or after "see"."""
+    block, step = story.blocks[story.steps[place].run[0]], story.steps[place]
+    if block.kind == "wanted":
+        yield block.text
+        return
+    for match in _SAID.finditer(step.text):
+        yield match["told"] or match["file"] or match["seen"]
+
+
+def _key(name: str) -> str:
+    """A name without its suffix, case and punctuation: "fig. 3" and "Fig-3.png" are one."""
+    return re.sub(r"^figure(?=\d)", "fig", letters(_SUFFIX.sub("", name.strip())))
