@@ -50,7 +50,7 @@ def illustrate(
     steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
-    also_steps: Flag = False,
+    also_steps: Annotated[Flag, MORE] = False,
     order: Arrangement | None = None,
     fill: Flag = False,
     cover: str | None = None,
@@ -98,8 +98,8 @@ def illustrate(
         Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. Also pictures, folders,
         or lists of paths of pictures (CSV, JSON Lines, Parquet).
     library
-        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the default library if pictures are
-        given, otherwise the library used last. See 'limner library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY, else the default library if pictures are given,
+        else the library used last.
     out
         File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json. Use - for standard output, or a folder
         for several texts. Needed except with --steps.
@@ -119,8 +119,7 @@ def illustrate(
     fill
         Search the rest of the library for steps to which none of them belongs.
     cover
-        Picture that stands for the text, or none. Default: what the text names, or a photograph that fits the
-        title.
+        Picture that stands for the text, or none. Default: as the text or its title says.
     show
         When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
         step). The reason for each blank step is printed.

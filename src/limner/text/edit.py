@@ -713,8 +713,8 @@ class _Edit:
             if span is None:
                 continue
             start, end, _ = span
-            blank = block_markdown(block) if above and text[start] != "!" else text[start:end]
-            new = line if line is not None else blank
+            told = above and not text.startswith(("![", "<!--", "<img", "<figure"), start)
+            new = line if line is not None else block_markdown(block) if told else text[start:end]
             above, at = above or line is not None, start + len(new)
             owner.lines = _LINE.findall(text[:start] + new + text[end:])
 

@@ -24,7 +24,7 @@ _FILE_NAME = re.compile(r"\S+\.(?:avif|gif|heic|jpe?g|png|tiff?|webp)|[A-Z]{2,5}
 _CREDIT = re.compile(r"(?:©|\(c\)|by\b|courtesy\b|credits?\b|copyright\b|source\b|via\b)", re.IGNORECASE)
 _BRACKETS = rf"[\[<［【]([^\[\]<>［］【】]{{1,{_LONGEST}}})[\]>］】][.。]?"
 _ALONE = re.compile(rf"{_BRACKETS}|TODO\b[\s:：–-]*([^\[\]]{{1,{_LONGEST}}})", re.IGNORECASE)
-_LAST = re.compile(rf"(?<=\s)(?:{_BRACKETS}|TODO\b[\s:：–-]*([^\[\]\n]{{1,{_LONGEST}}}))$")
+_LAST = re.compile(rf"(?:^|(?<=\s))(?:{_BRACKETS}|TODO\b[\s:：–-]*([^\[\]\n]{{1,{_LONGEST}}}))$")
 _ROUND = re.compile(
     r"\((?:(?:insert|add|put|place)\s+)?(?:(?:a|an|the)\s+)?(?:photo|picture|image|illustration|drawing|screenshot)s?"
     rf"\s+of\s+([^()]{{1,{_LONGEST}}}?)(?:\s+(?:goes\s+)?here)?\)\.?",
@@ -34,7 +34,7 @@ _BARE = re.compile(rf"!\[([^\[\]]{{0,{_LONGEST}}})\]")
 _SOURCE = re.compile(
     r"!\[(?P<alt>(?:[^\[\]\\]|\\.)*)\](?:\((?P<target>[^()\n]*)\))?|<!--(?P<comment>[^<>]*)-->"
     r"|<img\b(?=[^<>]*\balt=[\"'](?P<told>[^\"'<>]*))[^<>]*>|<figure[^<>]*>\s*<figcaption[^<>]*>(?P<caption>[^<>]*)"
-    r"</figcaption>\s*</figure>|\\?[\[<［【][^\[\]<>［］【】]*[\]>］】]|\([^()\n]*\)|TODO\b[^\n\[\]]*"
+    r"</figcaption>\s*</figure>|\\?[\[<［【][^\[\]<>［］【】]*[\]>］】]|\([^()\n]*\)|TODO\b[^\r\n\[\]]*"
 )
 _SENTENCE = re.compile(r"[.!?…:。！？]\W*$")
 
@@ -186,7 +186,8 @@ def _spans(block: Block) -> Iterator[tuple[int, int, str]]:
             found, until = [(start, start + len(line), words)], 0
         while match := _LAST.search(line, 0, until):
             asked = _requested(match[1] or match[2])
-            if asked is None or not (asked or _SENTENCE.search(line[: match.start()])):
+            before = line[: match.start()].strip()
+            if asked is None or (before and not (asked or _SENTENCE.search(before))):
                 break
             found.insert(0, (start + match.start(), start + match.end(), said(asked)))
             until = len(line[: match.start()].rstrip())
