@@ -23,7 +23,9 @@ from limner.text.read import read
 TEXTS = Path(__file__).parents[1] / "marked_texts"
 GOLDEN = Path(__file__).with_name("golden") / "marked"
 NAMES = sorted(path.name for path in TEXTS.iterdir() if path.suffix in (".md", ".txt", ".html"))
-BREAD = "# Bread\n\n[photo: flour]\n\nKnead it.\n\n1. Bake it. TODO photo: the oven\n2. Eat it.\n\n![crumbs]()\n"
+BREAD = (
+    "# Bread\n\n[photo: flour]\n\nKnead it.\n\n1. Bake it. TODO photo: the oven\n2. Eat it.\n\n![crumbs]()\n"
+)
 
 
 def board_of_text(text: str | Path, pictures: list[Picture | None], **more: object) -> Board:
@@ -100,11 +102,16 @@ def test_pages_of_all_formats_show_pictures_and_no_mark(pictures, tmp_path: Path
     assert said == [[], [], ["Knead it.\n1. Bake it.\n2. Eat it."]]
     with zipfile.ZipFile(written(board, tmp_path, ".epub").path) as book:
         text = "".join(book.read(name).decode() for name in book.namelist() if name.endswith("xhtml"))
-    assert "photo" not in text and "TODO" not in text and 'alt="flour"' in text
+    assert "photo" not in text
+    assert "TODO" not in text
+    assert 'alt="flour"' in text
     for layout in ("book", "recipe", "article", "slides"):
         assert written(board, tmp_path, ".pdf", layout=layout).path.read_bytes().startswith(b"%PDF")
         page = written(board, tmp_path, ".html", layout=layout).path.read_text(encoding="utf-8")
-        assert [image["alt"] for image in BeautifulSoup(page, "lxml").main.find_all("img")] == ["flour", "crumbs"]
+        assert [image["alt"] for image in BeautifulSoup(page, "lxml").main.find_all("img")] == [
+            "flour",
+            "crumbs",
+        ]
         assert "the oven" not in page
 
 

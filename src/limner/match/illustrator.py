@@ -434,18 +434,20 @@ class Illustrator:
         is_stated = story.cover or story.blocks[0].pictures or story.blocks[0].kind == "wanted"
         if is_stated or row is None or row.order == "any" or not story.title.strip() or self.model:
             return None
-        placed = [one.place or 0 for one in row.photographs if one.step is not None]
-        ends = [
-            one.picture
+        shown = {step.picture.id for step in board.steps if step.picture is not None}
+        along = [one.place or 0 for one in row.photographs if one.picture in shown]
+        ends = {
+            one.picture: one.step
             for one in row.photographs
-            if one.step is None and not min(placed, default=0) <= (one.place or 0) <= max(placed, default=0)
-        ]
-        ends = [one for one in ends if one not in options.bans]
-        if not ends or not placed:
-            return None
-        chances = self._chances(story.title, ends)
-        best = max(ends, key=lambda one: chances.get(one, 0.0))
-        return self.catalogue.pictures([best])[0] if chances.get(best, 0.0) >= WEAK else None
+            if along and one.picture not in {*shown, *options.bans}
+            if not min(along) <= (one.place or 0) <= max(along)
+        }
+        fits = self._chances(story.title, [*ends])
+        for step in {one for one in ends.values() if one is not None}:  # another shot of that step
+            own = self._chances(story.steps[step].text, [*ends])
+            fits = {one: fit for one, fit in fits.items() if ends[one] != step or fit > own[one]}
+        best = max(fits, key=lambda one: fits[one], default="")
+        return self.catalogue.pictures([best])[0] if fits.get(best, 0.0) >= WEAK else None
 
     def _chances(self, text: str, ids: Sequence[str]) -> dict[str, float]:
         """Probability that each of some pictures fits a text, as if they were all."""
@@ -453,7 +455,7 @@ class Illustrator:
         asked = [
             one for one in (EncodedSteps.by(channel, words) for channel in self.channels) if one.reads.any()
         ]
-        if not asked:
+        if not asked or not ids:
             return {}
         index, numbers = self.index.among((), ids), load()
         rows = index.gallery.rows(ids)
