@@ -119,10 +119,9 @@ def illustrate(
     fill
         Search the rest of the library for steps to which none of them belongs.
     cover
-        Picture that stands for the text, or none. Default: as the text or its title says.
+        Picture that stands for the text; none leaves it out.
     show
-        When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
-        step). The reason for each blank step is printed.
+        When to show a picture: cautious (if it probably fits), usual (the default), or always (at every step).
     pictures
         Number of pictures, or all. Default: all; of prose, one for about 200 words.
     pin
