@@ -121,7 +121,7 @@ def illustrate(
     cover
         Picture that stands for the text; none leaves it out.
     show
-        When to show a picture: cautious (if it probably fits), usual (the default), or always (at every step).
+        When to show a picture: cautious (if it probably fits), usual (the default) or always (at every step).
     pictures
         Number of pictures, or all. Default: all; of prose, one for about 200 words.
     pin
