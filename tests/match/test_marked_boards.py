@@ -81,13 +81,20 @@ def test_a_step_may_name_a_file_and_pins_and_bans_go_before(lib, tmp_path: Path)
     assert names(other) == ["e.jpg", "f.jpg"]
 
 
+def test_words_that_are_a_caption_select_its_picture_once(lib, tmp_path: Path) -> None:
+    text = text_at(tmp_path, "Tea.\n\n[photo: A Red Kite]\n\nMore.\n\n![a red kite]()\n")
+    board = lib.illustrate(text, **SHOW)
+    assert names(board)[0] == "d.jpg" != names(board)[1]
+    assert board.steps[0].reason == "The text names this picture: d.jpg."
+
+
 def test_what_looks_like_a_file_and_is_none_names_nothing() -> None:
     files = [
-        ("1", "/a/salt.jpg"),
-        ("2", "/a/2.jpg"),
-        ("3", "/a/fig-3.png"),
-        ("4", "/a/x1.jpg"),
-        ("5", "/b/x1.jpg"),
+        ("1", "salt.jpg"),
+        ("2", "2.jpg"),
+        ("3", "fig-3.png"),
+        ("4", "x1.jpg"),
+        ("5", "x1.jpg"),
     ]
     texts = [
         "Add salt (salt) and (2).",
@@ -98,7 +105,7 @@ def test_what_looks_like_a_file_and_is_none_names_nothing() -> None:
     ]
     story = Story(id="s", steps=tuple(Step(text=text) for text in texts))
     named = named_pictures(story, files)
-    assert named == {1: ("3", "fig-3.png"), 2: ("3", "fig-3.png"), 4: ("1", "salt.jpg")}
+    assert named == {1: "3", 2: "3", 4: "1"}
 
 
 def test_a_kept_storyboard_of_places_chooses_for_no_other_step(lib, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from limner.records import (
     Story,
 )
 from limner.templates import carried, forbidden
-from limner.text.blocks import changed, letters
+from limner.text.blocks import changed, letters, pictures_of
 from limner.text.wanted import describes
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
@@ -241,9 +241,10 @@ class Outline:
             size = picture.width_px, picture.height_px
             alt, credit = picture.alt or self.title, known_credit(picture)
             return _figure(picture.path, size, alt, credit, Framing(), partial(shrink, picture, "cover"))
+        shown = pictures_of(self.story.blocks[:1])
         if self.board.settings.get("cover") == NO_COVER or stated is None or not self._find(stated, None):
             return None
-        return self.figures[stated]
+        return None if stated.sha256 in {one.sha256 for one in shown} else self.figures[stated]
 
     def _shown(self, blocks: Iterable[Block], step: BoardStep | None) -> tuple[Block, ...]:
         """Blocks without pictures that cannot be shown."""

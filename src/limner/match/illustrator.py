@@ -352,7 +352,7 @@ class Illustrator:
         progress = progress or Progress()
         given = {} if shown is None else shown.inside
         told = self._told(story, options, {*given, *(held or {})})
-        held = {**{step: picture for step, (picture, _) in told.items()}, **(held or {})}
+        held = {**told, **(held or {})}
         outside = {} if shown is None else {**shown.outside}
         missing = {} if shown is None else {**shown.missing}
         for step in options.pins:
@@ -390,11 +390,11 @@ class Illustrator:
             for step, why in missing.items():
                 reason = f"The text itself shows a picture here, {why}."
                 found[step] = found[step].model_copy(update={"blank": "missing", "reason": reason})
-            for step, (named, name) in told.items():
+            for step, named in told.items():
                 there = found[step].picture
                 if there is not None and there.id == named:
-                    update = {"reason": f"The text names this picture: {name}.", "probability": None}
-                    found[step] = found[step].model_copy(update=update)
+                    why = f"The text names this picture: {Path(there.path).name}."
+                    found[step] = found[step].model_copy(update={"reason": why, "probability": None})
             stated = options.settings()
             settings = board.settings | {"pins": stated["pins"], "bans": stated["bans"]}
             if self.model is not None:
@@ -410,18 +410,20 @@ class Illustrator:
 
             return predicted(board, self.model, self.index.among((), own).gallery)
 
-    def _told(
-        self, story: Story, options: BoardOptions, others: Collection[int]
-    ) -> dict[int, tuple[str, str]]:
-        """Id and file name of the pictures that steps name; of named pictures first, then of the library."""
+    def _told(self, story: Story, options: BoardOptions, others: Collection[int]) -> dict[int, str]:
+        """Id of the picture that each step names; of named pictures first, then of the library."""
         from limner.match.named_pictures import named_pictures
 
-        inside = self.catalogue.under(options.named) if options.named else []
-        own = named_pictures(story, [(one.id, path) for one in inside for path in one.paths])
-        told = {**named_pictures(story, self.catalogue.named_files()), **own}
+        inside = {one.id for one in self.catalogue.under(options.named)} if options.named else ()
+        own = named_pictures(story, (pair for pair in self.catalogue.words() if pair[0] in inside))
+        told = {**named_pictures(story, self.catalogue.words()), **own}
         used = {*options.bans, *options.pins.values()}
-        free = set(told) - {*others, *options.pins}
-        return {step: told[step] for step in free if told[step][0] not in used}
+        free = {
+            one: step
+            for step, one in sorted(told.items(), reverse=True)
+            if step not in {*others, *options.pins}
+        }
+        return {step: one for one, step in free.items() if one not in used}
 
     def _cover(self, board: Board, options: BoardOptions) -> Picture | None:
         """The picture that stands for the text: what a person named, or what the row has for its title.

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import PurePath
 
 from limner.records import Story
 from limner.text.blocks import letters
@@ -16,31 +15,33 @@ _SAID = re.compile(
 _SUFFIX = re.compile(r"\.\w{3,5}\Z")
 
 
-def named_pictures(story: Story, files: Iterable[tuple[str, str]]) -> dict[int, tuple[str, str]]:
-    """Pictures that steps name by their files.
+def named_pictures(story: Story, words: Iterable[tuple[str, str]]) -> dict[int, str]:
+    """Pictures that steps name: marked places by a file name or word for word by a caption, others by a file.
 
     Args:
         story: the text.
-        files: id and path of all pictures in question; a name that several of them have names none.
+        words: id of a picture with a file name or caption of it; what several have names none of them.
     Returns:
-        Id and file name of the picture, by index of the step, from 0.
+        Id of the picture, by index of the step, from 0.
 
     Example:
         >>> story = limner.Story(id="walk", steps=[limner.Step(text="We rested (see lake.jpg).")])
-        >>> named_pictures(story, [("0a1b", "/photos/lake.jpg"), ("2c3d", "/photos/hut.jpg")])
-        {0: ('0a1b', 'lake.jpg')}
+        >>> named_pictures(story, [("0a1b", "lake.jpg"), ("2c3d", "hut.jpg")])
+        {0: '0a1b'}
     """
     said = [set(map(_key, _names_in(story, place))) - {""} for place in range(len(story.steps))]
     if not any(said):
         return {}
-    found: dict[str, dict[str, str]] = {}
-    for picture, path in files:
-        found.setdefault(_key(PurePath(path).name), {})[picture] = PurePath(path).name
-    named: dict[int, tuple[str, str]] = {}
-    for place, keys in enumerate(said):
-        only = [found[key] for key in keys if len(found.get(key, ())) == 1]
-        named |= {place: next(iter(only[0].items()))} if only else {}
-    return named
+    found: dict[str, set[str]] = {}
+    for picture, name in words:
+        found.setdefault(_key(name), set()).add(picture)
+    only = {
+        place: [*found[key]]
+        for place, keys in enumerate(said)
+        for key in keys
+        if len(found.get(key, ())) == 1
+    }
+    return {place: picture for place, (picture,) in only.items()}
 
 
 def _names_in(story: Story, place: int) -> Iterator[str]:

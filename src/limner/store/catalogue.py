@@ -217,12 +217,10 @@ class Catalogue:
         """
         return self._take(self._rows(ids))
 
-    def named_files(self) -> list[tuple[str, str]]:
-        """Id and path of every file."""
-        paths = self._table["paths"]
-        ids = text_of(self._raw("id"))
-        rows = pc.list_parent_indices(paths).to_pylist()
-        return [(ids[row], path) for row, path in zip(rows, pc.list_flatten(paths).to_pylist(), strict=True)]
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Id and each file name and caption of every picture, in lower case."""
+        for picture, lines in zip(self.ids, self._table["said"].to_pylist(), strict=True):
+            yield from ((picture, line) for line in lines.split("\n"))
 
     def under(self, places: Sequence[str]) -> list[Picture]:
         """Pictures with a file at one of the paths, or below one of them, in order of ids."""
