@@ -184,23 +184,16 @@ class Outline:
     @property
     def front(self) -> Illustration | None:
         """The picture that stands for the text: its cover, or else its first picture."""
-        shown = (self._figures_of(piece) for piece in self.pieces)
-        return self.cover or next((figure for figures in shown for figure in figures), None)
-
-    def _figures_of(self, piece: Piece) -> Sequence[Illustration]:
-        if isinstance(piece, Panel):
-            return piece.figures
-        return [self.figures[picture] for block in piece for picture in block.pictures]
+        for piece in self.pieces if self.cover is None else ():
+            own = [] if isinstance(piece, Panel) else [self.figures[one] for one in pictures_of(piece)]
+            if found := [*(piece.figures if isinstance(piece, Panel) else own)]:
+                return found[0]
+        return self.cover
 
     def _add(self, blocks: tuple[Block, ...]) -> None:
-        """Add blocks between steps to those before them; a picture in a place goes with the step above it."""
+        """Add blocks between steps to those before them."""
         last = self.pieces[-1] if self.pieces else ()
-        if not blocks:
-            return
-        if isinstance(last, Panel) and blocks[0].pictures and not blocks[0].text and len(blocks) == 1:
-            shown = self.figures[blocks[0].pictures[0]]
-            self.pieces[-1] = replace(last, body=(*last.body, *blocks), figures=(*last.figures, shown))
-        elif isinstance(last, Panel) or not last:
+        if isinstance(last, Panel) or not last:
             self.pieces.append(blocks)
         else:
             self.pieces[-1] = (*last, *blocks)
