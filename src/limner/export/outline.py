@@ -186,7 +186,7 @@ class Outline:
         """The picture that stands for the text: its cover, or else its first picture."""
         for piece in self.pieces if self.cover is None else ():
             own = [] if isinstance(piece, Panel) else [self.figures[one] for one in pictures_of(piece)]
-            if found := [*(piece.figures if isinstance(piece, Panel) else own)]:
+            if found := list[Illustration](piece.figures if isinstance(piece, Panel) else own):
                 return found[0]
         return self.cover
 
