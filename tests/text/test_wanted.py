@@ -31,6 +31,15 @@ ASKED = {
     "(picture of frog eggs in a pond)": "frog eggs in a pond",
     "![words]": "words",
     "![image.png]": "",
+    "[TODO: photo of the oven]": "the oven",
+    "[photo needed: the stall]": "the stall",
+    "[Hier Foto einfügen: Kinder]": "Kinder",
+    "[foto dell'orto]": "orto",
+    "[фото печи]": "печи",
+    "[かまの写真]": "かま",
+    "![TODO: photo of the flames]": "the flames",
+    "[photo: by the river at dawn]": "by the river at dawn",
+    "[photo: credit card on a table]": "credit card on a table",
     "[capture d’écran : le menu]": "le menu",
     "[zdjęcie: kot]": "kot",
     "[fotoğraf: kedi]": "kedi",
@@ -41,6 +50,7 @@ ASKED = {
 NOT_ASKED = (
     "Photo: Maria Keller", "[Photo by Maria Keller]", "[photo: © Maria]", "[Foto von Maria Keller]",
     "[photo: courtesy of the archive]", "[Photo credit: Ann]", "(Photo: Ann)", "(Bild von einem Hund)",
+    "[Photo with kind permission of Ann]", "[Bild mit freundlicher Genehmigung]", "[photo: by Ann Hill]",
     "[picture book]", "[photos are in the drive]", "![[photo: x]]", "TODO: check the oven",
     "photo of the oven", "[She turned it over.]", "![words][old]", "[photo: words](page.html)", "[1]", "",
 )  # fmt: skip
@@ -94,6 +104,39 @@ def test_a_word_document_marks_places(tmp_path: Path) -> None:
     story = read(tmp_path / "bed.docx").story
     assert words_of(story) == ["a spade in dark soil", "three pots", "a watering can"]
     assert "Plant the thyme." in [block.text for block in story.blocks]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("味噌を溶きます。【画像：味噌を溶く】", ["味噌を溶く"]),
+        ("Beat the eggs.[photo: eggs]", ["eggs"]),
+        ("Rest. [photo: a] [photo: b]", ["a", "b"]),
+        ("Sit down on the [picture of Ann] and wait.", []),
+        ("Look at the [picture]", []),
+    ],
+)
+def test_marks_at_the_end_of_a_step(text: str, words: list[str]) -> None:
+    assert words_of(limner.read(f"{text}\n\nGo on.", format="plain")) == words
+
+
+def test_credits_of_a_picture_in_an_item_ask_for_none(tmp_path: Path) -> None:
+    (tmp_path / "text.md").write_text("1. Go in. ![The door](hall.jpg)\n   [Photo: Tom Hill]\n2. Sit.\n")
+    assert not read(tmp_path / "text.md").story.places
+
+
+def test_pictures_that_a_page_loads_later_ask_for_none() -> None:
+    page = (
+        "<p>One.</p><img alt='a b' class='lazy'><noscript><img src='a.jpg'></noscript><p>Two.</p>"
+        "<a href='x'><img alt='share it'></a><img alt='a b' :src='x'>"
+        "<!-- photo: header start --><p>Three.</p>"
+        "<figure><figcaption>Photo: Ann Hill</figcaption></figure>"
+    )
+    assert not limner.read(page, format="html").places
+
+
+def test_reading_takes_time_in_proportion_to_the_text() -> None:
+    assert len(read("[photo]\n\nOne.\n\n" + "[photo: a] " * 5000, format="plain").story.places) == 5001
 
 
 def test_the_summary_counts_the_places() -> None:

@@ -29,19 +29,17 @@ def named_pictures(story: Story, words: Iterable[tuple[str, str]]) -> dict[int, 
         >>> named_pictures(story, [("0a1b", "lake.jpg"), ("2c3d", "hut.jpg")])
         {0: '0a1b'}
     """
-    said = [set(map(_key, _names_in(story, place))) - {""} for place in range(len(story.steps))]
+    said = [[*filter(None, map(_key, _names_in(story, place)))] for place in range(len(story.steps))]
     if not any(said):
         return {}
     found: dict[str, set[str]] = {}
     for picture, name in words:
         found.setdefault(_key(name), set()).add(picture)
-    only = {
-        place: [*found[key]]
-        for place, keys in enumerate(said)
-        for key in keys
-        if len(found.get(key, ())) == 1
-    }
-    return {place: picture for place, (picture,) in only.items()}
+    named: dict[int, str] = {}
+    for place, key in ((place, key) for place, keys in enumerate(said) for key in keys):
+        if len(found.get(key, ())) == 1:
+            named.setdefault(place, next(iter(found[key])))
+    return named
 
 
 def _names_in(story: Story, place: int) -> Iterator[str]:

@@ -32,6 +32,7 @@ _INSERTED = re.compile(
     rf"|{_START}[ \t>]*(?:\r\n|\r|\n){_SHOWN}|{_START}{_SHOWN}(?:[ \t>]*(?:\r\n|\r|\n))?",
     re.DOTALL,
 )
+_IMAGE = re.compile(r"!\[(.*)\]\((.*)\)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BLANK = re.compile(r"[ \t>]*[\r\n]*")
 _BEGINS = re.compile(r"[ \t>]*(?:#{1,6}\s|[-+*]\s|\d{1,9}[.)]\s|```|~~~|:::|[|]|<)")
@@ -699,24 +700,31 @@ class _Edit:
 
     def fill(self, places: Mapping[int, str | None]) -> None:
         """Put pictures in the place of marks, in the lines that hold them."""
-        all_pieces, owner, at, above = self.all, _Piece(Block()), 0, False
+        before = owner = _Piece(Block())
+        at, above = 0, False
         numbers = {id(self.steps[place].pieces[0]): place for place in places}
-        for piece in all_pieces:
+        for piece in self.all:
             if piece.lines:
-                owner, at = piece, 0
+                before, owner, at = owner, piece, 0
             if id(piece) not in numbers:
                 above = above and not piece.block.text
                 continue
             line, block = places[numbers[id(piece)]], piece.block
-            text = "".join(owner.lines)
-            span = next((one for one in marks_in(text, at) if letters(one[2]) == letters(block.text)), None)
-            if span is None:
+            for held in (owner.lines, owner.tail, before.tail):
+                text, first = "".join(held), at if held is owner.lines else 0
+                spans = (span for span in marks_in(text, first) if letters(span[2]) == letters(block.text))
+                start, end, _ = next(spans, (-1, -1, ""))
+                if start >= 0:
+                    break
+            else:
+                owner.tail[:0] = [] if line is None else [self.newline, line + self.newline]
                 continue
-            start, end, _ = span
-            told = above and not text.startswith(("![", "<!--", "<img", "<figure"), start)
+            told = above and not text.startswith(("![", "<", "{"), start)
             new = line if line is not None else block_markdown(block) if told else text[start:end]
+            if line is not None and text.lstrip().startswith("<") and text.strip() != text[start:end]:
+                new = _IMAGE.sub(r'<img src="\2" alt="\1">', line)  # inside HTML
             above, at = above or line is not None, start + len(new)
-            owner.lines = _LINE.findall(text[:start] + new + text[end:])
+            held[:] = _LINE.findall(text[:start] + new + text[end:])
 
     def source(self) -> str:
         """The source, with a line end at its end only if there was one."""

@@ -26,7 +26,7 @@ from limner.text.blocks import CREDITS, Document, Find, LeftOut
 from limner.text.edit import without_inserted
 from limner.text.lines import SENTENCE
 from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
-from limner.text.wanted import asked_in, stands_in
+from limner.text.wanted import asked_in, before_mark, stands_in
 from limner.text.words import role_of
 
 _MAX_NESTING, _MAX_LINES = 60, 80_000
@@ -107,9 +107,10 @@ def _take(fields: dict[object, object], document: Document, find: Find) -> None:
         name, role = _OTHER_NAMES.get(lower, lower), role_of(lower.replace("_", " ").replace("-", " "))
         listed = isinstance(value, list) or len("".join(lines).splitlines()) > 1
         if lower in ("image", "images", "cover", "thumbnail", "featured_image", "featuredimage"):
-            of = value.get("image", value.get("src")) if isinstance(value, dict) else None
+            stated = value if isinstance(value, dict) else {}
+            of, alt = stated.get("image", stated.get("src")), str(stated.get("alt") or "")
             first, *others = [str(of)] if of else lines or [""]
-            document.cover = document.cover or (None if stands_in(first) else find(first, ""))
+            document.cover = document.cover or (None if stands_in(first) else find(first, alt))
             document.left_out += [LeftOut("page furniture", "", tuple(others))] if others else []
         elif name in CREDITS and lines and not getattr(document, name):
             setattr(document, name, ", ".join(lines))
@@ -337,13 +338,15 @@ def _paragraphs(token: Token, inline: Token, around: Token, role: Role | None) -
     pictured = [_IMAGE.fullmatch(line) is not None or asked_in(line) is not None for line in bare]
     is_divided = any(heads) and not all(heads) and ASIDE not in around.attrs
     is_divided |= (
-        role == "method" and not token.level and all(SENTENCE.search(line.rstrip("*_")) for line in bare)
+        role == "method"
+        and not token.level
+        and all(SENTENCE.search(before_mark(line).rstrip("*_")) for line in bare)
     )
     cuts, width = [0], max(map(len, bare))
     for place, (before, line) in enumerate(pairwise(bare), 1):
-        captioned = pictured[place - 1] and _EMPHASIS.fullmatch(line)
+        captioned = _IMAGE.fullmatch(before) and _EMPHASIS.fullmatch(line)
         is_hard = lines[place - 1].strip(" ") != before or lines[place - 1].endswith("  ")
-        wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before, line, width)
+        wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before_mark(before), line, width)
         if ((pictured[place] or pictured[place - 1]) and not captioned) or (is_divided and not wraps):
             cuts.append(place)
     for begin, end in pairwise([*cuts, len(lines)]):

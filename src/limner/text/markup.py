@@ -21,7 +21,7 @@ from limner.errors import DataError
 from limner.records import Block, Mark, Passage, PictureRef
 from limner.text.blocks import Document, Find, LeftOut, changed, is_marked, letters, pictures_of, strip
 from limner.text.declared import declared_document, place_steps
-from limner.text.wanted import asked_in, said, stands_in
+from limner.text.wanted import asked_in, asked_in_comment, place_for, said, stands_in
 from limner.text.words import is_furniture, role_of
 
 if TYPE_CHECKING:
@@ -63,9 +63,7 @@ _FIGURE = re.compile(
 )
 _LONGEST_CAPTION, _MOST_IN_BOX, _MOST_PIECES = 300, 6, 1_000
 _TITLE_NAME = re.compile(r"(?i)(?:mso|(?:post|entry|article|page)[-_])?title")
-# Places for pictures: a comment that asks for one, and a figure that holds nothing but a caption.
 _COMMENT = re.compile(r"<!--([^<>]{1,400}?)-->")
-_FRAME = re.compile(r"(?i)<figure[^<>]*>\s*<figcaption[^<>]*>([^<>\"]{1,300})</figcaption>\s*</figure>")
 # A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+""")
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
@@ -96,7 +94,7 @@ def parse_tree(text: str, where: str) -> Element:
         DataError: the page is empty, exceeds a limit, or cannot be parsed.
     """
     text = _CAPTION_SHORTCODE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _NOT_XML.sub(" ", text))
-    text = _FRAME.sub(r'<img alt="\1">', _COMMENT.sub(_asked, text))
+    text = _COMMENT.sub(_asked, text)
     for tag in _START_TAG.finditer(text):  # the parser's time is quadratic in the number of attributes
         long = len(tag[0]) > MAX_ATTRIBUTES
         if long and len(re.findall(r"[\s/=]+", _VALUE.sub("=", tag[0]))) > 2 * MAX_ATTRIBUTES:
@@ -118,8 +116,8 @@ def parse_tree(text: str, where: str) -> Element:
 
 def _asked(match: re.Match[str]) -> str:
     """A comment that says what is to be seen, as a picture without an address."""
-    words = asked_in(f"[{match[1]}]")
-    return f'<img alt="{escape(words)}">' if words and len(words.split()) > 1 else match[0]
+    words = asked_in_comment(match[1])
+    return match[0] if words is None else f'<img alt="{escape(words)}">'
 
 
 def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]:
@@ -136,6 +134,10 @@ def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]
         [('heading', 'Tea'), ('item', 'Boil water.')]
     """
     css = _css(root)
+    for figure in root.iter("figure"):  # one with only a caption asks for a picture
+        words = "".join(figure.itertext())
+        if [child.tag for child in figure] == ["figcaption"] and asked_in(f"[{words}]") is None:
+            figure.insert(0, etree.Element("img"))
     etree.strip_elements(root, "script", "style", "template", with_tail=False)
     walk = _Walk(root, find, left_out, css, _sizes(root))
     walk.element(root)
@@ -318,6 +320,7 @@ class _Walk:
     open: list[tuple[_Kind, str, int]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     pictures: list[tuple[int, PictureRef]] = field(default_factory=list)
+    wanted: list[Block] = field(default_factory=list)
 
     def element(self, node: Element) -> None:
         tag = node.tag
@@ -434,10 +437,10 @@ class _Walk:
 
     def cell(self, node: Element) -> Block:
         """What is in a cell of a table, with a line for each of its paragraphs."""
-        walk = replace(self, at=_Place(is_flat=True), words=[], length=0, open=[], marks=[], pictures=[])
+        at = _Place(is_flat=True)
+        walk = replace(self, at=at, words=[], length=0, open=[], marks=[], pictures=[], wanted=[])
         walk.content(node)
-        pictures = tuple(picture for _, picture in walk.pictures if picture.target)
-        return changed(strip(walk.taken()), pictures=pictures)
+        return changed(strip(walk.taken()), pictures=tuple(picture for _, picture in walk.pictures))
 
     def is_layout(self, table: Element, rows: Sequence[Sequence[Element]]) -> bool:
         """Whether a table only positions what is in it, as old pages and documents do."""
@@ -501,8 +504,10 @@ class _Walk:
         alt = "" if alt.lower() == "untitled" else alt
         if "emoji" in _names(node):
             self.say(alt)
-        elif all(map(stands_in, targets)) and (said(alt) or self.at.lines) and not _is_late(node):
-            self.pictures.append((self.length, PictureRef(target="", alt=said(alt))))
+        elif all(map(stands_in, targets)) and self.is_asked(node, alt):
+            at = self.at
+            where = {"depth": at.depth, "quoted": at.quoted, "lines": at.lines, "group": at.group}
+            self.wanted.append(changed(place_for(alt), **where))
             self.gap = True
         elif not targets or {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("page furniture", alt, tuple(targets[:1])))
@@ -512,6 +517,19 @@ class _Walk:
             shown = self.length, next((ref for ref in refs if ref.path or ref.data), refs[0])
             self.pictures += [] if shown in self.pictures[-1:] else [shown]
             self.gap = True
+
+    def is_asked(self, node: Element, alt: str) -> bool:
+        """Whether a picture without an address is a place for one; others are loaded later, or links."""
+        late = any(name.startswith(("data-", ":", "v-bind", "ng-")) for name in node.keys())  # noqa: SIM118
+        after = node.getnext()
+        late = (
+            late
+            or (after is not None and after.tag == "noscript")
+            or next(node.iterancestors("a"), None) is not None
+        )
+        return not (late or self.at.is_aside) and bool(
+            said(alt) or self.at.lines or next(node.iterancestors("figure"), None) is not None
+        )
 
     def closed(self, marks: Sequence[tuple[_Kind, str, int]]) -> list[Mark]:
         return [Mark(start=start, end=self.length, kind=kind, target=target) for kind, target, start in marks]
@@ -533,7 +551,9 @@ class _Walk:
         """End a block with the text and pictures since the last one."""
         if self.at.is_flat:
             self.line()
-        elif self.words or self.pictures:
+            return
+        wanted, self.wanted = self.wanted, []
+        if self.words or self.pictures:
             pictures, self.pictures = self.pictures, []
             end = self.length - self.is_blank()
             block = strip(self.taken())
@@ -541,15 +561,12 @@ class _Walk:
             end = -1 if is_caption or self.at.level else end
             if self.at.level:  # a heading is one line
                 block = changed(block, text=block.text.replace("\n", " "))
-            inside = tuple(picture for place, picture in pictures if place <= end and picture.target)
-            alone = [
-                Block(kind="picture", pictures=(picture,))
-                for place, picture in pictures
-                if place > end or not picture.target
-            ]
+            inside = tuple(picture for place, picture in pictures if place <= end)
+            alone = [Block(kind="picture", pictures=(picture,)) for place, picture in pictures if place > end]
             text = [changed(block, pictures=inside)] if block.text else []
             for part in [*alone, *text] if is_caption else [*text, *alone]:
                 self.add(part)
+        self.blocks += wanted
 
     def add(self, block: Block) -> None:
         """Add a block at the place of the walk; words right below a picture may be its caption."""
@@ -606,11 +623,6 @@ def _targets(node: Element) -> list[str]:
     stated = [*late, node.get("src") or "", *chain.from_iterable(map(_sized, sets)), *others]
     targets = list(dict.fromkeys(filter(None, map(str.strip, stated))))
     return [target for target in targets if not _PLACEHOLDER.search(target)] or targets[:1]
-
-
-def _is_late(node: Element) -> bool:
-    """Whether a page may load a picture from an address of its own."""
-    return any(name.startswith("data-") for name in node.keys())  # noqa: SIM118  (no dict)
 
 
 def _sized(srcset: str) -> list[str]:

@@ -7,7 +7,7 @@ these alone are steps.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise, takewhile
+from itertools import pairwise
 
 from limner.errors import counted
 from limner.language import split_sentences
@@ -82,11 +82,9 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
     if not any(map(is_place, division.blocks)) or any(block.kind == "wanted" for block in division.blocks):
         return division
     blocks = tuple(_wanted(block) if is_place(block) else block for block in division.blocks)
-    places = [place for place, block in enumerate(blocks) if block.kind == "wanted"]
+    places = _questions(blocks, document.title)
     steps = [
-        Step.model_construct(text=words, run=(place, place + 1))
-        for place in places
-        if (words := _asked_for(blocks, place, document.title))
+        Step.model_construct(text=words, run=(place, place + 1)) for place, words in places.items() if words
     ]
     line = f"{counted(len(places), 'place')} that the text marks"
     if by is None:
@@ -102,20 +100,24 @@ def _wanted(block: Block) -> Block:
     return changed(block, kind="wanted", text=picture.alt or picture.caption, pictures=())
 
 
-def _asked_for(blocks: Sequence[Block], place: int, title: str) -> str:
-    """What a mark asks for: its words, or the text before it in its section, or after it; or the title."""
-    if describes(blocks[place].text):
-        return blocks[place].text
-
-    def first(part: Sequence[Block]) -> str:
-        inside = takewhile(lambda block: block.kind not in ("heading", "break"), part)
-        return next((one.text for one in inside if one.text and one.kind != "wanted"), "")
-
-    if not any(block.text for block in blocks[:place]) and title:
-        return title
-    heads = (block.text for block in reversed(blocks[:place]) if block.kind == "heading")
-    around = first(blocks[:place][::-1]) or first(blocks[place + 1 :])
-    return around or next(heads, title) or blocks[place].text
+def _questions(blocks: Sequence[Block], title: str) -> dict[int, str]:
+    """What each mark asks for: its words, or the text before it in its section, or after it; or the title."""
+    asked: dict[int, str] = {}
+    waiting: list[int] = []
+    before, head = title, title
+    for place, block in enumerate(blocks):
+        if block.kind == "wanted":
+            asked[place] = block.text if describes(block.text) else before
+            waiting += [] if asked[place] else [place]
+        elif block.kind in ("heading", "break"):
+            asked |= dict.fromkeys(waiting, head)
+            waiting, before, head = [], "", block.text or head
+        elif block.text:
+            asked |= dict.fromkeys(waiting, block.text)
+            waiting, before = [], block.text
+    return {
+        place: words or blocks[place].text for place, words in (asked | dict.fromkeys(waiting, head)).items()
+    }
 
 
 def _without_places(step: Step, blocks: Sequence[Block]) -> Step | None:

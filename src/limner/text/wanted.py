@@ -7,6 +7,7 @@ What such a mark is, is decided here for every format. Readers report one as a p
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
+from html import unescape
 from itertools import pairwise
 
 from limner.records import Block, PictureRef
@@ -15,27 +16,36 @@ from limner.text.words import words_for
 
 _LONGEST = 400
 _STAND_IN = re.compile(r"#|todo|tbd|url|\.{3}|…|https?:(?://)?", re.IGNORECASE)
+_TODO = re.compile(r"todo\b[\s:：–-]*|\|\d+(?:x\d+)?$", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
-    r"(?:todo|tbd|alt|alt[ -]?text|untitled|caption|description|(?:image|img|picture|photo|foto|bild)"
+    r"(?:tbd|alt|alt[ -]?text|untitled|caption|description|(?:image|img|picture|photo|foto|bild)"
     r"[ _-]?\d{0,2}(?:\.\w{3,4})?|[\W\d_]*)",
     re.IGNORECASE,
 )
 _FILE_NAME = re.compile(r"\S+\.(?:avif|gif|heic|jpe?g|png|tiff?|webp)|[A-Z]{2,5}[_-]?\d{3,}", re.IGNORECASE)
-_CREDIT = re.compile(r"(?:©|\(c\)|by\b|courtesy\b|credits?\b|copyright\b|source\b|via\b)", re.IGNORECASE)
+_CREDIT = re.compile(r"©|\(c\)|courtesy\b|credits?\s*:|copyright\b|(?-i:by\s+[A-Z])|автора?\b", re.IGNORECASE)
 _BRACKETS = rf"[\[<［【]([^\[\]<>［］【】]{{1,{_LONGEST}}})[\]>］】][.。]?"
-_ALONE = re.compile(rf"{_BRACKETS}|TODO\b[\s:：–-]*([^\[\]]{{1,{_LONGEST}}})", re.IGNORECASE)
-_LAST = re.compile(rf"(?:^|(?<=\s))(?:{_BRACKETS}|TODO\b[\s:：–-]*([^\[\]\n]{{1,{_LONGEST}}}))$")
+_MARK = re.compile(rf"{_BRACKETS}|TODO\b([^\[\]\n]{{1,{_LONGEST}}})")
+_OPENS = re.compile(r"[\[<［【]|\bTODO\b")
 _ROUND = re.compile(
     r"\((?:(?:insert|add|put|place)\s+)?(?:(?:a|an|the)\s+)?(?:photo|picture|image|illustration|drawing|screenshot)s?"
-    rf"\s+of\s+([^()]{{1,{_LONGEST}}}?)(?:\s+(?:goes\s+)?here)?\)\.?",
+    rf"\s+of\s+([^()]{{1,{_LONGEST}}}?)(?:\s+(?:goes\s+)?here)?\.?\)\.?",
     re.IGNORECASE,
 )
 _BARE = re.compile(rf"!\[([^\[\]]{{0,{_LONGEST}}})\]")
-_SOURCE = re.compile(
-    r"!\[(?P<alt>(?:[^\[\]\\]|\\.)*)\](?:\((?P<target>[^()\n]*)\))?|<!--(?P<comment>[^<>]*)-->"
-    r"|<img\b(?=[^<>]*\balt=[\"'](?P<told>[^\"'<>]*))[^<>]*>|<figure[^<>]*>\s*<figcaption[^<>]*>(?P<caption>[^<>]*)"
-    r"</figcaption>\s*</figure>|\\?[\[<［【][^\[\]<>［］【】]*[\]>］】]|\([^()\n]*\)|TODO\b[^\r\n\[\]]*"
+_COMMENT = re.compile(
+    r"[^:：]*(?<!section)[:：](?!.*\b(?:start|end|begin|block|section|header|footer)\b)", re.DOTALL
 )
+_SOURCE = re.compile(
+    r"(?P<code>`[^`\n]*`)|!\[(?P<alt>(?:[^\[\]\\]|\\.|\[[^\[\]]*\])*)\]"
+    r"(?:\((?P<target>[^()\s]*)(?:\s+[\"'][^\"'()\n]*[\"'])?\s*\)|\[[^\[\]\n]*\])?"
+    r"|<!--(?P<comment>[^<>]*)-->|<figure\b[^<>]*>(?P<figure>(?:(?!</?figure).)*)</figure>"
+    r"|(?P<img><img\b[^<>]*>|\{\{[<%][^{}]*\}\}|\{%[^{}]*%\})"
+    r"|\\?[\[<［【](?:[^\[\]<>［］【】]|</?\w+>)*[\]>］】]|\([^()\n]*\)|TODO\b[^\r\n\[\]]*?(?=[*_~=\s]*(?:\r|\n|\Z))",
+    re.DOTALL,
+)
+_ALT = re.compile(r"\b(?:alt|caption)\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>\"']+))", re.IGNORECASE)
+_TAG = re.compile(r"</?\w[^<>]*>")
 _SENTENCE = re.compile(r"[.!?…:。！？]\W*$")
 
 
@@ -46,7 +56,10 @@ def stands_in(target: str) -> bool:
 
 def said(words: str) -> str:
     """What the words of a mark say is to be seen; "" if they say nothing, such as ``TODO``."""
-    words = " ".join(words.split()).strip(" :：–—-")
+    whole = " ".join(words.split())
+    words = _TODO.sub("", whole).strip(" :：–—-")
+    asks = whole[:4].lower() == "todo" or re.match(r"\w[^:：]{0,20}[:：]", words)
+    words = (_requested(words) or words) if asks else words
     return "" if _SAYS_NOTHING.fullmatch(words) else words
 
 
@@ -72,32 +85,25 @@ def _request() -> re.Pattern[str]:
     def either(kind: str) -> str:
         return "|".join(map(re.escape, sorted(words_for(kind), key=len, reverse=True)))
 
-    ends = r"(?:\s+|(?<=')|(?<=[^\x00-\u02ff\u0400-\u04ff]))"
+    ends, here, picture = r"(?:\s+|(?<=')|(?<=[^\x00-\u04ff]))", either("picture_here"), either("picture")
     return re.compile(
-        rf"(?:(?:{either('picture_ask')}){ends})*(?:{either('picture')})(?!\w)(?:\s*(?:no\.|nr\.|#)?\s*\d{{1,3}})?"
-        rf"(?:\s*[:：]\s*(?P<colon>.*)|\s+[–—-]\s+(?P<dash>.*)|\s+(?P<word>{either('picture_of')}){ends}(?P<of>.+)"
-        rf"|\s*(?:{either('picture_here')})|)\s*",
+        rf"(?:(?:{either('picture_ask')}){ends})*(?:{picture})(?:(?={here})|(?!\w))(?:\s*(?:no\.|nr\.|#)?\s*\d{{1,3}})?"
+        rf"(?:\s*(?:{here}))*(?:\s*[:：]\s*(?P<colon>.*)|\s+[–—-]\s+(?P<dash>.*)"
+        rf"|\s+(?P<word>{either('picture_of')}){ends}(?P<of>.+?)(?:\s+(?:{here}))*|\s+(?P<case>[\u0400-\u06ff].*)|)"
+        rf"|(?P<whole>.+)[の的](?:{picture})",
         re.IGNORECASE | re.DOTALL,
     )
 
 
-@cache
-def _here() -> re.Pattern[str]:
-    return re.compile(rf"\s+(?:{'|'.join(map(re.escape, words_for('picture_here')))})\W*$", re.IGNORECASE)
-
-
 def _requested(text: str) -> str | None:
     """Words of a request for a picture, without its brackets; None for any other text and for credits."""
-    match = _request().fullmatch(text.replace("’", "'").strip())
+    text = _TODO.sub("", text.replace("’", "'").strip()).lstrip(" :：–-")
+    match = _request().fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         return None
-    words = match["colon"] or match["dash"] or match["of"] or ""
-    last = re.search(
-        rf"\s+(?:{'|'.join(map(re.escape, words_for('picture_here')))})\W*$", words, re.IGNORECASE
-    )
-    words = words[: last.start()] if last else words
+    words = next(filter(None, match.group("colon", "dash", "of", "case", "whole")), "").strip()
     names = [word[0].isupper() for word in words.split()]
-    is_name = match["of"] and match["word"].lower() != "of" and len(names) > 1 and all(names)
+    is_name = (match["word"] or "").lower() in ("von", "de", "di", "van") and len(names) > 1 and all(names)
     return None if is_name or _CREDIT.match(words) else words
 
 
@@ -111,22 +117,46 @@ def asked_in(line: str) -> str | None:
         (None, None)
     """
     line = line.strip()
+    if len(line) > 2 * _LONGEST:
+        return None
     if match := _BARE.fullmatch(line) or _ROUND.fullmatch(line):
         return said(match[1])
-    match = _ALONE.fullmatch(line)
+    match = _MARK.fullmatch(re.sub(r"^todo\b", "TODO", line, flags=re.IGNORECASE))
     words = _requested(match[1] or match[2]) if match else None
     return None if words is None else said(words)
+
+
+def asked_in_comment(text: str) -> str | None:
+    """Words of a comment ``photo: the oven``, but for those of page templates; None for any other."""
+    return asked_in(f"[{text.strip()}]") or None if _COMMENT.match(text) else None
+
+
+def before_mark(line: str) -> str:
+    """A line without the mark at its end."""
+    spans = [*_spans(Block(text=line))]
+    return line[: spans[0][0]].rstrip() if spans else line
 
 
 def marks_in(source: str, start: int = 0) -> Iterator[tuple[int, int, str]]:
     """Start, end and words of what may be marks in a Markdown source, from a position on."""
     for match in _SOURCE.finditer(source, start):
-        target, comment = match["target"] or "", match["comment"]
-        alt = next((one for one in match.group("alt", "told", "caption") if one is not None), None)
+        alt, html = match["alt"], match["figure"] or match["img"]
+        if html:
+            found = _ALT.search(html)
+            alt = next(filter(None, found.groups()), "") if found else ""
+            alt = unescape(alt or _TAG.sub("", html))
+        if match["code"]:
+            continue
         if alt is not None:
-            words = said(alt) if stands_in(target) else None
+            words = (
+                said(re.sub(r"\\([^\w\s])", r"\1", unescape(alt)))
+                if stands_in(match["target"] or "")
+                else None
+            )
+        elif match["comment"] is not None:
+            words = asked_in_comment(match["comment"])
         else:
-            words = asked_in(f"[{comment}]" if comment else re.sub(r"\\([\[\]<>])", r"\1", match[0]))
+            words = asked_in(re.sub(r"\\(?=[^\w\s])|[*_~`]|</?\w+>", "", unescape(match[0])))
         if words is not None:
             yield *match.span(), words
 
@@ -140,8 +170,8 @@ def with_places(blocks: Sequence[Block]) -> list[Block]:
     below = False
     for block in blocks:
         pieces = [block]
-        if block.kind in ("paragraph", "item") and block.text:
-            below = below and all(map(_may_credit, block.text.split("\n")))
+        if block.kind in ("paragraph", "item", "heading") and block.text:
+            below = bool(block.pictures) or (below and all(map(_may_credit, block.text.split("\n"))))
             is_open = not (below or block.role == "aside" or block.text.startswith(("☐", "☑")))
             pieces = _divided(block) if is_open else pieces
         elif block.kind != "break":
@@ -163,9 +193,8 @@ def _divided(block: Block) -> list[Block]:
     edges = [0, *(edge for start, end, _ in spans for edge in (start, end)), len(block.text)]
     words = [strip(cut(block, start, end)) for start, end in list(pairwise(edges))[::2]]
     for place, piece in enumerate(words):
-        other = {"kind": "paragraph", "number": None} if pieces and block.kind == "item" else {}
-        kept = changed(piece, pictures=block.pictures if place + 1 == len(words) else (), **other)
-        pieces += [kept] if kept.text else [changed(kept, kind="picture")] if kept.pictures else []
+        other = {"kind": "paragraph", "number": None, "level": 0} if pieces else {}
+        pieces += [changed(piece, **other)] if any(map(str.isalnum, piece.text)) else []
         pieces += [changed(place_for(spans[place][2]), **around)] if place < len(spans) else []
     return pieces if spans else [block]
 
@@ -173,8 +202,8 @@ def _divided(block: Block) -> list[Block]:
 def _spans(block: Block) -> Iterator[tuple[int, int, str]]:
     """Start, end and words of each mark in a block: a line, the end of a line, or the whole block."""
     text = block.text
-    linked = [mark for mark in block.marks if mark.kind in ("link", "code")]
-    if (words := asked_in(text.replace("\n", " "))) is not None and not linked:
+    barred = [mark for mark in block.marks if mark.kind in ("link", "code", "struck", "above")]
+    if (words := asked_in(text.replace("\n", " "))) is not None and not barred:
         yield 0, len(text), words
         return
     end = 0
@@ -184,11 +213,13 @@ def _spans(block: Block) -> Iterator[tuple[int, int, str]]:
         until = len(line.rstrip())
         if (words := asked_in(line)) is not None:
             found, until = [(start, start + len(line), words)], 0
-        while match := _LAST.search(line, 0, until):
-            asked = _requested(match[1] or match[2])
-            before = line[: match.start()].strip()
-            if asked is None or (before and not (asked or _SENTENCE.search(before))):
+        for opening in reversed([*_OPENS.finditer(line)]):
+            match = _MARK.fullmatch(line, opening.start(), until)
+            asked = _requested(match[1] or match[2]) if match else None
+            before = line[: opening.start()].rstrip()
+            stands = opening.start() in (0, len(before) + 1) or not before[-1:].isalnum()
+            if asked is None or not stands or (before and not (asked or _SENTENCE.search(before))):
                 break
-            found.insert(0, (start + match.start(), start + match.end(), said(asked)))
-            until = len(line[: match.start()].rstrip())
-        yield from (one for one in found if not any(m.start < one[1] and m.end > one[0] for m in linked))
+            found.insert(0, (start + opening.start(), start + until, said(asked)))
+            until = len(before.rstrip(" ,;"))
+        yield from (one for one in found if not any(m.start < one[1] and m.end > one[0] for m in barred))
