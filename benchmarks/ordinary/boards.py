@@ -126,6 +126,12 @@ class JobCatalogue:
         folders = tuple(f"{place}/" for place in places)
         return [one for one in self._known.values() if one.path.startswith(folders)]
 
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Id and each file name and caption of every picture."""
+        for one in self._known.values():
+            lines = [Path(one.path).name, *(said.text for said in one.captions)]
+            yield from ((one.id, line) for line in lines)
+
     def folders_of(self, ids: Iterable[str]) -> np.ndarray:
         """Number of each picture's folder."""
         return np.array([self._folder[one] for one in ids], dtype=np.int64)

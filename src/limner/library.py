@@ -496,7 +496,7 @@ class Library:
             order: order of these photographs: ``taken``, ``name``, or ``any`` if they have none.
             fill: whether steps to which none of them belongs get a picture from the rest of the library.
             cover: the picture that stands for the text, or ``none``. Default: what the text itself names, or
-                of these photographs one before or after those of the steps that fits the title.
+                of these photographs the first or the last, if it is the finished thing or fits the title.
             also_steps: whether a text that marks places for pictures gets them at its steps, too.
             by: unit of the text that is one step. Default: the places that the text marks for pictures, or
                 else explicit steps; if there are none, paragraphs.
@@ -862,7 +862,7 @@ def _chosen(board: Board, options: BoardOptions, catalogue: Catalogue) -> Iterat
     if board.row is not None:
         yield board.row.summary(catalogue.pictures([one.picture for one in board.row.photographs]))
     if board.cover is not None and options.cover is None:
-        yield f"cover: {Path(board.cover.path).name}, which fits the title (--cover none leaves it out)"
+        yield f"cover: {Path(board.cover.path).name}, which no step shows (--cover none leaves it out)"
     if line := board.wanted_line():
         yield line
 

@@ -144,7 +144,7 @@ def test_a_photograph_beyond_the_steps_that_fits_the_title_is_the_cover(home, tm
     board = lib.illustrate(text, **asked)
     assert names(board) == ["2.jpg", "3.jpg", "4.jpg"]
     assert Path(board.cover.path).name == "1.jpg"
-    assert "cover: 1.jpg, which fits the title (--cover none leaves it out)" in board.notes
+    assert "cover: 1.jpg, which no step shows (--cover none leaves it out)" in board.notes
     assert lib.illustrate(text, cover="none", **asked).cover is None
     other = lib.illustrate(text, cover="3.jpg", **asked)
     assert Path(other.cover.path).name == "3.jpg"

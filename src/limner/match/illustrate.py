@@ -359,7 +359,9 @@ def score_board(
     if row is not None and ordered:
         usable = np.isin(pool.rows, members)[pool.items] & pool.there & ~banned_cells
         likely = np.where(usable, np.where(np.isfinite(own), own, 0.0), -np.inf)
-        placed = place_named(pool, likely, row, fixed, calibration)
+        placed = place_named(
+            pool, likely, row, fixed, calibration, fits.of_title(story, index, members, pool)
+        )
     elif rows and folders is not None:
         placed = place_in_library(pool, own, alone, freely, rows, folders, fixed)
     return BoardScores(
@@ -425,6 +427,18 @@ class _Evidence:
         more = [picture for one in rows for place in one.places for picture in place]
         wider = every.among(self.requests, [*_named(wanted, options), *more]) if rows else index
         return wider, pool if wider is index else None, rows
+
+    def of_title(self, story: Story, index: Index, members: Sequence[int], pool: Pool) -> Float64Array:
+        """Evidence (C,) of candidates for the title of the text; 0 for all but some gallery rows."""
+        words = QueryTexts([[story.title]], (), None if self.words.languages is None else [story.language])
+        every = self.channels if words.worded.any() else ()
+        asked = [EncodedSteps.by(one, words) for one in every if one.name != RELATION]
+        if not any(one.reads.any() for one in asked):
+            return np.zeros(len(pool.rows))
+        barred = np.zeros(len(index.gallery), dtype=bool)
+        own = pool_of(index, asked, self.calibration, count=1, extra=members, barred=barred)
+        found = dict(zip(own.rows[own.items[0]].tolist(), evidence(own, self.calibration)[0], strict=True))
+        return np.array([found.get(row, 0.0) for row in pool.rows.tolist()])
 
     def pool(
         self, index: Index, extra: Sequence[int], barred: BoolArray, known: Pool | None

@@ -36,7 +36,7 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
-from limner.records import NO_COVER, WEAK, Board, BoardStep, Candidate, Picture, Problem, Story
+from limner.records import NO_COVER, Board, BoardStep, Candidate, Picture, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
 from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from limner.match.cast import Cast
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, BoardScores
+    from limner.match.rows import Placed
     from limner.progress import Progress
     from limner.store.approximate import ApproximateIndex
 
@@ -63,6 +64,8 @@ RERANKED = 1000
 """The same for a search with wanted or unwanted words in addition."""
 READ_WHOLE = 200_000
 """Up to this many pictures that meet the conditions, all are compared, however large the library is."""
+COVERS = 0.4
+"""A photograph that stands for the whole text with a lower probability is not its cover."""
 OUTSIDE = "The text shows this picture itself. It is not in the library and does not influence other steps."
 Value = TypeVar("Value")
 
@@ -400,7 +403,7 @@ class Illustrator:
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
-            cover = self._cover(board, options)
+            cover = self._cover(board, options, scored.placed)
             board = board.model_copy(update={"steps": tuple(found), "settings": settings, "cover": cover})
             if self.model is None:
                 return board
@@ -425,49 +428,16 @@ class Illustrator:
         }
         return {step: one for one, step in free.items() if one not in used}
 
-    def _cover(self, board: Board, options: BoardOptions) -> Picture | None:
-        """The picture that stands for the text: what a person named, or what the row has for its title.
-
-        That is a photograph before those of the steps, or after them, that fits the title.
-        """
+    def _cover(self, board: Board, options: BoardOptions, placed: Placed | None) -> Picture | None:
+        """The picture that stands for the text: what a person named, or what the row has for its title."""
         if options.cover is not None:
             return None if options.cover == NO_COVER else self.catalogue.pictures([options.cover])[0]
-        story, row = board.story, board.row
+        story, shown = board.story, {step.picture.id for step in board.steps if step.picture is not None}
         is_stated = story.cover or story.blocks[0].pictures or story.blocks[0].kind == "wanted"
-        if is_stated or row is None or row.order == "any" or not story.title.strip() or self.model:
+        if is_stated or placed is None or not story.title.strip() or self.model:
             return None
-        shown = {step.picture.id for step in board.steps if step.picture is not None}
-        along = [one.place or 0 for one in row.photographs if one.picture in shown]
-        ends = {
-            one.picture: one.step
-            for one in row.photographs
-            if along and one.picture not in {*shown, *options.bans}
-            if not min(along) <= (one.place or 0) <= max(along)
-        }
-        fits = self._chances(story.title, [*ends])
-        for step in {one for one in ends.values() if one is not None}:  # another shot of that step
-            own = self._chances(story.steps[step].text, [*ends])
-            fits = {one: fit for one, fit in fits.items() if ends[one] != step or fit > own[one]}
-        best = max(fits, key=lambda one: fits[one], default="")
-        return self.catalogue.pictures([best])[0] if fits.get(best, 0.0) >= WEAK else None
-
-    def _chances(self, text: str, ids: Sequence[str]) -> dict[str, float]:
-        """Probability that each of some pictures fits a text, as if they were all."""
-        words = QueryTexts([[text]], (), [language_of_query(text, self.library.settings)])
-        asked = [
-            one for one in (EncodedSteps.by(channel, words) for channel in self.channels) if one.reads.any()
-        ]
-        if not asked or not ids:
-            return {}
-        index, numbers = self.index.among((), ids), load()
-        rows = index.gallery.rows(ids)
-        barred = np.ones(len(index.gallery), dtype=bool)
-        barred[rows] = False
-        pool = replace(pool_of(index, asked, numbers, count=len(ids), barred=barred), available=len(ids))
-        own = evidence(pool, numbers)
-        chance = probabilities(pool, own, agreement(pool, own, numbers, {}), numbers)[0]
-        found = (index.gallery.ids[pool.rows[item]] for item in pool.items[0])
-        return {picture: float(one) for picture, one in zip(found, chance, strict=True)}
+        free = [one for one, chance in placed.cover.items() if chance >= COVERS and one not in shown]
+        return self.catalogue.pictures([max(free, key=placed.cover.__getitem__)])[0] if free else None
 
     def offers(
         self,

@@ -230,6 +230,7 @@ class Placed:
         row: (S, K) index of the row in `names` and `sizes`.
         names, sizes: names of the rows, and numbers of their places.
         steps: step to which the photographs of a named row belong, by id; others belong to none.
+        cover: probability that a photograph of a named row stands for the whole text, by id.
     """
 
     value: Float64Array
@@ -239,6 +240,7 @@ class Placed:
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     steps: Mapping[str, int] = field(default_factory=dict)
+    cover: Mapping[str, float] = field(default_factory=dict)
 
     def part(self, cells: slice) -> Placed:
         """Some of the steps."""
@@ -281,12 +283,13 @@ def _worded(pool: Pool) -> BoolArray:
     return found
 
 
-def place_named(
+def place_named(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     row: NamedRow,
     given: Mapping[int, int | None],
     calibration: Calibration,
+    title: Float64Array,
 ) -> Placed:
     """Place the photographs of a named row that has an order.
 
@@ -296,6 +299,7 @@ def place_named(
         row: the row.
         given: gallery row of the picture of fixed steps, or None for a blank, by step.
         calibration: the weights.
+        title: (C,) evidence of the candidates for the title of the text.
     """
     number = {pool.gallery.ids[gallery_row]: at for at, gallery_row in enumerate(pool.rows.tolist())}
     known = _dense(pool, evidence, -np.inf)
@@ -323,14 +327,14 @@ def place_named(
         numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
-    chance, lies = np.zeros(known.shape), {}
+    chance, lies, cover = np.zeros(known.shape), {}, {}
     if shots and free:
         first = np.array([own[0] for own in shots])
         cells = np.ix_(np.array(free), first)
-        told = known[cells] * np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
-        found = align(
-            np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
-        )
+        told = np.vstack([known[cells], title[first]])
+        told *= np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
+        told = np.where(np.isfinite(told), told, 0.0)
+        found = align(told[:-1], _compared(pool.gallery, pool.rows[first]), wanted, told[-1])
         belongs = found.belongs
         present = belongs.sum(axis=0) >= PRESENT
         typical = _dense(pool, _typical(pool, calibration), 0.0)[cells]
@@ -340,8 +344,10 @@ def place_named(
             own = calibration.row.own(found.gain, found.kept, mean)
         certain = own * calibration.row.placed(belongs)
         for at, mine in enumerate(shots):
+            cover[pool.gallery.ids[int(pool.rows[mine[0]])]] = float(found.cover[at])
             for version, one in enumerate(mine):
                 value[free, one] = belongs[:, at] * (1 - 1e-6 * version) if present[at] else -np.inf
+                value[free[-1], one] *= 1 - found.cover[at]  # its other photographs go before the cover
                 chance[free, one], place_of[free, one] = certain[:, at], at + 1
                 if belongs[:, at].sum() >= BELONGS:
                     lies[pool.gallery.ids[int(pool.rows[one])]] = free[int(belongs[:, at].argmax())]
@@ -353,6 +359,7 @@ def place_named(
         names=(row.name,),
         sizes=(len(shots),),
         steps=lies,
+        cover=cover,
     )
 
 
