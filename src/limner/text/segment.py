@@ -82,7 +82,7 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
     if not any(map(is_place, division.blocks)) or any(block.kind == "wanted" for block in division.blocks):
         return division
     blocks = tuple(_wanted(block) if is_place(block) else block for block in division.blocks)
-    places = _questions(blocks, document.title)
+    places = asked_for(blocks, document.title)
     steps = [
         Step.model_construct(text=words, run=(place, place + 1)) for place, words in places.items() if words
     ]
@@ -100,7 +100,7 @@ def _wanted(block: Block) -> Block:
     return changed(block, kind="wanted", text=picture.alt or picture.caption, pictures=())
 
 
-def _questions(blocks: Sequence[Block], title: str) -> dict[int, str]:
+def asked_for(blocks: Sequence[Block], title: str) -> dict[int, str]:
     """What each mark asks for: its words, or the text before it in its section, or after it; or the title."""
     asked: dict[int, str] = {}
     waiting: list[int] = []
