@@ -57,6 +57,14 @@ def test_only_marked_places_get_pictures_by_their_words(lib, tmp_path: Path) -> 
     assert sorted(also.story.places) == [1, 3]
 
 
+def test_prose_with_few_pictures_still_fills_its_places(lib, tmp_path: Path) -> None:
+    long = "The old house stood by the lake, and nobody had lived in it since the winter of the great flood. "
+    text = text_at(tmp_path, f"{long * 3}\n\n[photo: a red kite]\n\n{long * 2}\n\n{long * 4}\n")
+    board = lib.illustrate(text, by="paragraph", **SHOW)
+    assert names(board)[1] == "d.jpg"
+    assert names(board).count("-") == 2
+
+
 def test_places_that_stay_blank_are_listed(lib, tmp_path: Path) -> None:
     text = text_at(tmp_path, "Tea.\n\n[photo: a lamp]\n\n[photo: frogs]\n\nMore tea.\n\n[photo]\n")
     board = lib.illustrate(text, pins={2: None, 3: None}, **SHOW)

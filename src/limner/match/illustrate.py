@@ -549,7 +549,9 @@ def choose_pictures(
     texts = step_texts(scored.story)
     every = scored.row is not None and scored.row.follows(len(texts))
     count = picture_count(scored.story, texts, options.count or ("all" if every else None))
-    spared = spared_steps(chosen, chance, fits, count, scored.fixed, outside)
+    marked = {place for place in scored.story.places if chosen[place] != BLANK}
+    count += len(marked) if options.count is None else 0
+    spared = spared_steps(chosen, chance, fits, count, scored.fixed, marked.union(outside))
     if spared:
         fixed = {**scored.fixed, **dict.fromkeys(spared, BLANK)}
         chosen = _assigned(worth, fits, groups, fixed, allow_repeats=options.allow_repeats)
