@@ -22,8 +22,10 @@ from limner.match.encoder_setup import channels_of
 from limner.match.illustrate import query_texts, step_texts
 from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
+from limner.pictures.places import places
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
+from limner.store.catalogue import Taken
 from limner.store.library import FolderHome, PictureStore
 from limner.store.search import Channel, EncodedChannel
 from limner.store.store import Settings, SpaceInfo, TableState
@@ -31,6 +33,9 @@ from limner.store.vectors import Gallery
 from limner.store.write import CAPTION_SPACES
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
+
+Coordinates = dict[str, tuple[float, float]]
+"""Latitude and longitude of some pictures, by id."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +113,28 @@ class Tables:
         return TableState(name)
 
 
+class JobIds(list[str]):
+    """Ids of a job's pictures."""
+
+    def rows(self, ids: Iterable[str]) -> np.ndarray:
+        """Their rows."""
+        row = {one: at for at, one in enumerate(self)}
+        return np.array([row[one] for one in ids], dtype=np.int64)
+
+
 class JobCatalogue:
     """The pictures of a job where the catalogue of a library is expected."""
 
-    def __init__(self, pictures: Sequence[Picture]) -> None:
+    def __init__(self, pictures: Sequence[Picture], coordinates: Coordinates) -> None:
+        self.ids = JobIds(one.id for one in pictures)
+        days = [int(f"{one.taken:%Y%m%d}") if one.taken else 0 for one in pictures]
+        near = places().near(list(coordinates.values())) if coordinates else []
+        rows = self.ids.rows(coordinates)
+        self.taken = Taken(
+            np.array(days, dtype=np.int64),
+            np.repeat(rows, [len(one) for one in near]),
+            np.array([number for one in near for number in one], dtype=np.int64),
+        )
         self._known = {one.id: one for one in pictures}
         folders = [str(Path(one.path).parent) for one in pictures]
         self._number = {name: number for number, name in enumerate(dict.fromkeys(folders))}
@@ -159,7 +182,7 @@ class JobCatalogue:
 class JobLibrary(PictureStore):
     """A gallery of a job where a library is expected."""
 
-    def __init__(self, job: Job, encoders: Encoders) -> None:
+    def __init__(self, job: Job, encoders: Encoders, coordinates: Coordinates | None = None) -> None:
         text, eyes = encoders
         info = {"captions": SpaceInfo(encoder=text.name, fingerprint=text.fingerprint, dim=text.dim)}
         for eye in eyes:
@@ -179,7 +202,7 @@ class JobLibrary(PictureStore):
         self.settings = Settings(spaces=info)
         self.store = Tables()  # type: ignore[assignment]
         self._gallery = gallery
-        self._catalogue = JobCatalogue(job.records(gallery.ids))
+        self._catalogue = JobCatalogue(job.records(gallery.ids), coordinates or {})
 
     def catalogue(self) -> JobCatalogue:  # type: ignore[override]
         """Its pictures."""
@@ -253,8 +276,8 @@ class Desk:
 class JobIllustrator(Illustrator):
     """The illustrator of a job's library."""
 
-    def __init__(self, job: Job, desk: Desk) -> None:
-        super().__init__(JobLibrary(job, desk.encoders))
+    def __init__(self, job: Job, desk: Desk, coordinates: Coordinates | None = None) -> None:
+        super().__init__(JobLibrary(job, desk.encoders, coordinates))
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 

@@ -473,3 +473,20 @@ def test_coordinates_are_kept_apart_from_the_picture(pictures, library):
     sidecar.write_text('{"geoData": {"latitude": 0.0, "longitude": 0.0}}')
     run(pictures, library)
     assert library.coordinates(ids.values()) == {ids["p0.png"]: (-33.5, 151.25)}
+
+
+def test_pictures_are_found_by_the_names_of_their_place(pictures, library):
+    sidecar = pictures / "p1.png.json"
+    sidecar.write_text('{"geoData": {"latitude": 43.77, "longitude": 11.25}}')
+    run(pictures, library)
+    picture = library.find("p1.png")
+    for name in ("Florence", "FIRENZE", "florenz", "Tuscany", "Italien"):
+        assert library.catalogue().page(0, 9, name) == (1, [picture])
+    assert library.catalogue().page(0, 9, "Flor")[0] == 0  # as part of a name: no word of the picture
+    assert "Florence" not in picture.model_dump_json()
+    taken = library.catalogue().taken
+    assert set(taken.rows.tolist()) == set(library.catalogue().ids.rows([picture.id]).tolist())
+    sidecar.write_text('{"geoData": {"latitude": 43.318, "longitude": 11.331}}')
+    run(pictures, library)
+    found = [library.catalogue().page(0, 9, name)[0] for name in ("Florence", "Siena")]
+    assert found == [0, 1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -36,11 +36,13 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
+from limner.match.when_where import WhenWhere
 from limner.records import NO_COVER, Board, BoardStep, Candidate, Picture, Problem, Story
 from limner.store.catalogue import BoolArray, Only
 from limner.store.library import PictureStore
 from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
 from limner.store.vectors import FEW_TEXTS
+from limner.text.dates import Said, said_by, said_in
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
@@ -598,7 +600,7 @@ class Illustrator:
         from limner.match.illustrate import score_board
         from limner.match.rows import named_row
 
-        story, _, channels, readings = asked
+        story, codes, channels, readings = asked
         progress.advance(0)  # after waiting for other threads
         row = None
         if options.named:
@@ -615,12 +617,19 @@ class Illustrator:
             calibrated=self.calibrated,
             row=row,
             folders=self.catalogue if self.model is None and options.order != "any" else None,
+            stated=self._stated(said_in(story, codes), None if row is None else row.pictures),
             known=next((one for one in self._recent_scores if one.words is readings[1]), None),
             progress=progress,
         )
         if self.model is None:
             self._recent_scores.appendleft(scored)
         return scored
+
+    def _stated(self, said: Sequence[Sequence[Said]], among: Iterable[str] | None) -> WhenWhere | None:
+        """What a text says of when and where, compared with some pictures; None if it says nothing."""
+        if self.model is not None or not any(one != Said() for each in said for one in each):
+            return None
+        return WhenWhere(said, self.catalogue.taken, self.catalogue.ids, among) or None
 
     def language_note(self, text: Story | str) -> str | None:
         """Note on a text that is wholly or partly in a language that no encoder reads; otherwise None.
@@ -691,14 +700,18 @@ class Illustrator:
             return Matches(searched=len(self.catalogue))
         unwanted = self._asked(without, "--without")
         numbers = load()
+        said = [[said_by(text[:1].upper() + text[1:], code, heading=True)]]
         with self._computing():
             count = max(limit, RERANKED if without else CONSIDERED)
             requests = [([one.search()], count if without else limit) for one in asked]
+            stated = self._stated(said, None if only == Only() else self.catalogue.passing(only, used))
             index, barred, searched = self._among(requests, only, used)
             if not searched:
                 return Matches(searched=0)
-            pool = replace(pool_of(index, asked, numbers, count=count, barred=barred), available=searched)
-            own = evidence(pool, numbers)
+            fitting = stated.fitting(index.gallery.ids) if stated else ()
+            pool = pool_of(index, asked, numbers, count=count, barred=barred, fitting=fitting)
+            pool = replace(pool, available=searched)
+            own = evidence(pool, numbers) + (stated.evidence(pool, numbers) if stated else 0.0)
             for one in unwanted:
                 against = _scored(index, one, pool.rows, barred, lambda pool: evidence(pool, numbers))
                 own -= against[pool.items]

@@ -359,7 +359,11 @@ class Alignment:
 
 
 def align(
-    evidence: Float64Array, row: Photographs, given: Mapping[int, int], title: Float64Array
+    evidence: Float64Array,
+    row: Photographs,
+    given: Mapping[int, int],
+    title: Float64Array,
+    ratios: Float64Array | float = 1.0,
 ) -> Alignment:
     """Align the photographs of a named row with the steps of a text.
 
@@ -371,9 +375,10 @@ def align(
         row: the photographs.
         given: step of the photographs that are given to one, by place.
         title: (n,) log-likelihood ratios of the title.
+        ratios: (S, n) likelihood ratios of when and where, which count in full.
     """
     steps, count = evidence.shape
-    likelihood, fits = scaled(evidence), np.exp(np.maximum(title, LOWEST))
+    likelihood, fits = scaled(evidence) * ratios, np.exp(np.maximum(title, LOWEST))
     fits /= fits.mean()
     row = row.certain(list(given))
     for place, step in given.items():
@@ -442,6 +447,7 @@ def beliefs(  # noqa: PLR0917
     outside: Sequence[Float64Array],
     known: Sequence[float],
     pictures: int,
+    inside: Sequence[Float64Array] = (),
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
 
@@ -457,6 +463,7 @@ def beliefs(  # noqa: PLR0917
             probable than that of the row.
         known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
+        inside: by row, (S, n) likelihoods by which its own photographs are placed, if they are others.
     """
     found: list[tuple[float, int, Float64Array]] = []
     kinds: list[float] = []
@@ -465,28 +472,31 @@ def beliefs(  # noqa: PLR0917
         zip(likelihoods, rows, given, outside, strict=True)
     ):
         steps, count = likelihood.shape
-        shown, row = likelihood.copy(), photographs.certain(list(fixed))
+        both = np.stack([likelihood, np.ones_like(likelihood), *inside[number : number + 1]])
+        shown, placed, row = both[0], both[2 if inside else 0], photographs.certain(list(fixed))
         for place, step in fixed.items():
-            shown[:, place] = 1e-12
-            shown[step, place] = steps
+            both[[0, -1 if inside else 0], :, place] = 1e-12
+            both[[0, -1 if inside else 0], step, place] = steps
         level = float(np.log(shown.mean(axis=1)).sum())
         share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
         kinds.append(log(count / whole) + share * level)
         # a picture outside the row that fits better speaks against the row
         against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
         bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
-        both = np.stack([shown, np.ones_like(shown)])
         total, belongs = row.walked(both)
         prior = log(PRIORS["order"] * count**0.5 / roots) + bonus
-        found.append((prior + float(total[0] - total[1]), number, belongs[0]))
-        mean = OF_ROW * shown.mean(axis=1, keepdims=True) + 1 - OF_ROW
+        found.append((prior + float(total[0] - total[1]), number, belongs[2 if inside else 0]))
+        mean, within = (OF_ROW * one.mean(axis=1, keepdims=True) + 1 - OF_ROW for one in (shown, placed))
         prior = log(PRIORS["any"] * count / whole)
-        found.append((prior + float(np.log(mean).sum()) + bonus, number, OF_ROW * shown / count / mean))
+        found.append((prior + float(np.log(mean).sum()) + bonus, number, OF_ROW * placed / count / within))
         if count > steps:
-            total, belongs = row.stretch(np.repeat(both, len(RUNS), axis=0), np.tile(RUNS, 2)[:, None])
+            total, belongs = row.stretch(
+                np.repeat(both, len(RUNS), axis=0), np.tile(RUNS, len(both))[:, None]
+            )
             prior = log(PRIORS["stretch"] / len(RUNS) * count / whole) + bonus
-            gains = total[: len(RUNS)] - total[len(RUNS) :]
-            found += [(prior + float(gain), number, belongs[at]) for at, gain in enumerate(gains)]
+            gains = total[: len(RUNS)] - total[len(RUNS) : 2 * len(RUNS)]
+            parts = belongs[-len(RUNS) if inside else 0 :]
+            found += [(prior + float(gain), number, parts[at]) for at, gain in enumerate(gains)]
     kind = float(np.logaddexp.reduce(kinds)) if kinds else 0.0
     logs = np.array([log(PRIORS["none"]) + KIND * max(kind, 0.0), *(weight for weight, _, _ in found)])
     shares = np.exp(logs - np.logaddexp.reduce(logs))[1:]

@@ -22,6 +22,7 @@ from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.order import INSIDE, LOWEST, NAMED, OF_ROW, Photographs, align, beliefs
 from limner.match.probabilities import PIXELS, WORDS, first_of
+from limner.match.when_where import WhenWhere
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
 from limner.store.catalogue import BoolArray
@@ -262,6 +263,11 @@ def _compared(gallery: Gallery, rows: IntArray) -> Photographs:
     )
 
 
+def _ids(pool: Pool, candidates: IntArray) -> list[str]:
+    """Ids of some candidates."""
+    return [pool.gallery.ids[row] for row in pool.rows[candidates].tolist()]
+
+
 def _dense(pool: Pool, values: Float64Array, empty: float) -> Float64Array:
     """Values (S, K) by step and candidate, (S, C)."""
     found = np.full((len(values), len(pool.rows)), empty)
@@ -290,6 +296,7 @@ def place_named(  # noqa: PLR0917
     given: Mapping[int, int | None],
     calibration: Calibration,
     title: Float64Array,
+    stated: WhenWhere | None = None,
 ) -> Placed:
     """Place the photographs of a named row that has an order.
 
@@ -300,6 +307,7 @@ def place_named(  # noqa: PLR0917
         given: gallery row of the picture of fixed steps, or None for a blank, by step.
         calibration: the weights.
         title: (C,) evidence of the candidates for the title of the text.
+        stated: what the text says of when and where, compared with the photographs of the row.
     """
     number = {pool.gallery.ids[gallery_row]: at for at, gallery_row in enumerate(pool.rows.tolist())}
     known = _dense(pool, evidence, -np.inf)
@@ -334,7 +342,9 @@ def place_named(  # noqa: PLR0917
         told = np.vstack([known[cells], title[first]])
         told *= np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
         told = np.where(np.isfinite(told), told, 0.0)
-        found = align(told[:-1], _compared(pool.gallery, pool.rows[first]), wanted, told[-1])
+        ratios = stated.ratios(_ids(pool, first))[free] if stated else 1.0
+        photographs = _compared(pool.gallery, pool.rows[first])
+        found = align(told[:-1], photographs, wanted, told[-1], ratios)
         belongs = found.belongs
         present = belongs.sum(axis=0) >= PRESENT
         typical = _dense(pool, _typical(pool, calibration), 0.0)[cells]
@@ -342,6 +352,7 @@ def place_named(  # noqa: PLR0917
         if not step_of:
             mean = float((belongs * typical).sum() / max(belongs.sum(), 1e-9))
             own = calibration.row.own(found.gain, found.kept, mean)
+            own /= own + (1 - own) / stated.odds if stated else 1.0
         certain = own * calibration.row.placed(belongs)
         for at, mine in enumerate(shots):
             cover[pool.gallery.ids[int(pool.rows[mine[0]])]] = float(found.cover[at])
@@ -377,12 +388,13 @@ def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
     return found
 
 
-def likely_rows(
+def likely_rows(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     catalogue: Folders,
     story: Story,
     among: frozenset[str] | None = None,
+    stated: WhenWhere | None = None,
 ) -> list[LibraryRow]:
     """The rows of a library that the candidates speak for, best first.
 
@@ -392,9 +404,10 @@ def likely_rows(
         catalogue: the library.
         story: the text.
         among: ids of the only pictures that count; None for all.
+        stated: what the text says of when and where, compared with the library.
     """
-    known = _likelihood(pool, evidence)
     ids = [pool.gallery.ids[row] for row in pool.rows.tolist()]
+    known = _likelihood(pool, evidence) * (stated.ratios(ids, once=True) if stated else 1.0)
     folders, inverse = np.unique(catalogue.folders_of(ids), return_inverse=True)
     sums = np.zeros((len(known), len(folders)))
     np.add.at(sums.T, inverse, known.T)
@@ -495,6 +508,7 @@ def place_in_library(  # noqa: PLR0917
     rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
+    stated: WhenWhere | None = None,
 ) -> Placed | None:
     """Weigh the rows of a library, and place their photographs.
 
@@ -506,6 +520,7 @@ def place_in_library(  # noqa: PLR0917
         rows: from `likely_rows`.
         catalogue: the library.
         given: see `place_named`.
+        stated: see `likely_rows`.
     Returns:
         None if there is no row.
     """
@@ -521,16 +536,18 @@ def place_in_library(  # noqa: PLR0917
     known_odds = _dense(pool, odds, -np.inf)
     best = np.maximum(known_odds.max(axis=1, keepdims=True), LOWEST)
     by_itself = fitting.max(axis=1, keepdims=True) * np.exp(OWN_STEP * np.minimum(known_odds - best, 0.0))
-    told, compared, outside = [], [], []
+    told, compared, outside, inside = [], [], [], list[Float64Array]()
     for members in firsts:
         told.append(likelihood[np.ix_(np.array(free), members)])
+        if stated:
+            inside.append(told[-1] * stated.within(_ids(pool, members))[free])
+            told[-1] = told[-1] * stated.ratios(_ids(pool, members), once=True)[free]
         compared.append(_compared(pool.gallery, pool.rows[members]))
         best = np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0)
         outside.append(np.maximum(best - by_itself[np.ix_(np.array(free), members)].max(axis=1), 0.0))
     titled = [TITLED * row.titled for row in kept]
-    weighed = beliefs(
-        told, compared, catalogue.folder_sizes.tolist(), wanted, outside, titled, pool.available
-    )
+    sizes = catalogue.folder_sizes.tolist()
+    weighed = beliefs(told, compared, sizes, wanted, outside, titled, pool.available, inside)
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * fitting
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
