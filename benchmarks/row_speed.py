@@ -110,7 +110,7 @@ def main() -> None:
         for count in {12, steps}:
             job = made(encoded[0], photographs, count, photographs)
             illustrator = JobIllustrator(job, Desk(encoded, options.cache))
-            first = illustrator.catalogue.in_folder(0)[3]
+            first = illustrator.library.in_folder(0)[3]
             named = BoardOptions(named=("/library/00000",))
             illustrator.board(job.story, named)
             given = named.model_copy(update={"pins": {4: first}})

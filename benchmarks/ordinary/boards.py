@@ -22,13 +22,17 @@ from limner.match.encoder_setup import channels_of
 from limner.match.illustrate import query_texts, step_texts
 from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
+from limner.pictures.places import places
 from limner.records import BoardStep, Picture
 from limner.research.evaluation import linear
-from limner.store import CAPTION_SPACES, Settings, SpaceInfo, Store
+from limner.store import CAPTION_SPACES, Settings, SpaceInfo, Store, Taken
 from limner.store.search import Channel, EncodedChannel, Index
 from limner.store.vectors import Gallery
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
+
+Coordinates = dict[str, tuple[float, float]]
+"""Latitude and longitude of some pictures, by id."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,17 @@ class Memory:
 class JobPictures(Store):
     """The pictures of a job where a library is expected."""
 
-    def __init__(self, pictures: Sequence[Picture]) -> None:
+    def __init__(self, pictures: Sequence[Picture], coordinates: Coordinates) -> None:
+        days = [int(f"{one.taken:%Y%m%d}") if one.taken else 0 for one in pictures]
+        near = places().near(list(coordinates.values())) if coordinates else []
+        number = {one.id: row for row, one in enumerate(pictures)}
+        rows = [number[one] for one in coordinates]
+        self._taken = Taken(
+            number,
+            np.array(days, dtype=np.int64),
+            np.repeat(np.array(rows, dtype=np.int64), [len(one) for one in near]),
+            np.array([number for one in near for number in one], dtype=np.int64),
+        )
         self._known = {one.id: one for one in pictures}
         folders = [str(Path(one.path).parent) for one in pictures]
         self._number = {name: number for number, name in enumerate(dict.fromkeys(folders))}
@@ -111,6 +125,16 @@ class JobPictures(Store):
         """Pictures below folders."""
         folders = tuple(f"{place}/" for place in places)
         return [one for one in self._known.values() if one.path.startswith(folders)]
+
+    def taken(self) -> Taken:
+        """When and where they were taken."""
+        return self._taken
+
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Id and each file name and caption of every picture."""
+        for one in self._known.values():
+            lines = [Path(one.path).name, *(said.text for said in one.captions)]
+            yield from ((one.id, line) for line in lines)
 
     def folders_of(self, ids: Iterable[str]) -> np.ndarray:
         """Number of each picture's folder."""
@@ -144,7 +168,7 @@ class JobPictures(Store):
 class JobLibrary(JobPictures):
     """A gallery of a job where a library is expected."""
 
-    def __init__(self, job: Job, encoders: Encoders) -> None:
+    def __init__(self, job: Job, encoders: Encoders, coordinates: Coordinates | None = None) -> None:
         text, eyes = encoders
         info = {"captions": SpaceInfo(encoder=text.name, fingerprint=text.fingerprint, dim=text.dim)}
         for eye in eyes:
@@ -159,7 +183,7 @@ class JobLibrary(JobPictures):
         if not gallery.space("captions").present.any():
             for name in CAPTION_SPACES:  # a library without words has no such space
                 info.pop(name, None)
-        super().__init__(job.records(gallery.ids))
+        super().__init__(job.records(gallery.ids), coordinates or {})
         self.name = self.place = f"{job.kind}-{job.words}-{job.size}"
         self.folder = Path(self.place)
         self._settings, self._gallery = Settings(spaces=info), gallery
@@ -240,8 +264,8 @@ class Desk:
 class JobIllustrator(Illustrator):
     """The illustrator of a job's library."""
 
-    def __init__(self, job: Job, desk: Desk) -> None:
-        super().__init__(JobLibrary(job, desk.encoders))
+    def __init__(self, job: Job, desk: Desk, coordinates: Coordinates | None = None) -> None:
+        super().__init__(JobLibrary(job, desk.encoders, coordinates))
         self._desk = desk
         self._options = self.options(overrides=desk.overrides)
 

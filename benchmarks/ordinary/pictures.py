@@ -272,6 +272,12 @@ class Supply:
         rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
         return {row["sha256"]: row["caption"] for row in rows}
 
+    def covers(self, name: str) -> dict[str, str]:
+        """File of the cover of each story that has one, by id of the story."""
+        folder = data_folder() / name
+        rows = map(json.loads, (folder / "stories.jsonl").read_text(encoding="utf-8").splitlines())
+        return {row["story_id"]: str(folder / row["cover"]) for row in rows if row.get("cover")}
+
     def books(self, part: Part) -> tuple[list[SyntheticStory], list[list[str]], list[list[str]], Pool]:
         """Drawn books; per book the ids of its pages and of its look-alikes; and all their pictures."""
         if part not in self._books:

@@ -17,10 +17,11 @@ from PIL import Image, ImageEnhance
 
 from limner.language import words
 from limner.pictures.decode import decode, read_file
-from limner.records import Picture, Step, Story
+from limner.records import Picture, Story
+from limner.text.read import read_text
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders, Part, Pool, Supply, Words, own_of, pool_of
-from ordinary.texts import random
+from ordinary.texts import random, whole
 
 DRAWS = 5
 LEAST_STEPS = 3
@@ -39,6 +40,7 @@ class Told:
         others: pictures of the other texts of its set, text by text in order.
         part: whose text.
         name: of its set.
+        cover: id of the picture on its cover, which is none of `pictures`; "" for none.
     """
 
     story: Story
@@ -46,6 +48,7 @@ class Told:
     others: tuple[str, ...]
     part: Part
     name: str
+    cover: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,27 +59,42 @@ class Laid:
         told: the text.
         photographs: ids in order.
         own: per step the photographs that are right.
+        cover: the photograph that is right as the cover of the text; "" for none.
     """
 
     told: Told
     photographs: tuple[str, ...]
     own: tuple[frozenset[str], ...]
+    cover: str = ""
 
 
 def told(supply: Supply, name: str, part: Part) -> list[Told]:
     """The texts of a set with at least `LEAST_STEPS` steps, all with pictures of their own."""
-    made = []
+    made, covers = [], supply.covers(name)
     for story in supply.stories(name, part):
         pictures = tuple(own_of(story, s) for s in range(len(story.steps)))
         if len(pictures) >= LEAST_STEPS and len(set(pictures)) == len(pictures):
-            bare = tuple(Step(text=step.text, title=step.title) for step in story.steps)
-            bared = story.model_copy(update={"steps": bare, "blocks": ()})
-            made.append(Told(bared, pictures, (), part, name))
+            cover = f"cover-{story.id}" if story.id in covers else ""
+            made.append(Told(whole(story, pictures).story, pictures, (), part, name, cover))
     pages = [picture for text in made for picture in text.pictures]
     return [
         replace(text, others=tuple(picture for picture in pages if picture not in text.pictures))
         for text in made
     ]
+
+
+def marked(text: Told, says: Mapping[str, str]) -> Story:
+    """A text after whose steps the author marks a place for a picture.
+
+    Args:
+        text: the text.
+        says: words of the marks, by picture; others have none.
+    """
+    steps = zip(text.story.steps, text.pictures, strict=True)
+    pages = [f"{step.text}\n\n![{says.get(picture, '')}]()" for step, picture in steps]
+    story = read_text("\n\n".join([f"# {text.story.title}", *pages]), format="markdown").story
+    assert len(story.places) == len(story.steps) == len(text.pictures)
+    return story.model_copy(update={"id": text.story.id})
 
 
 def shot(picture: str, number: int) -> str:
@@ -211,6 +229,33 @@ def finished_first(
     return [(shot(text.pictures[-1], 1), len(text.pictures) - 1), *_one_each(text)]
 
 
+def finished_last(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
+    """The finished thing once more at the end."""
+    return [*_one_each(text), (shot(text.pictures[-1], 1), len(text.pictures) - 1)]
+
+
+def cover_first(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
+    """The picture on the cover at the beginning."""
+    return [(text.cover, None), *_one_each(text)]
+
+
+def cover_last(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
+    return [*_one_each(text), (text.cover, None)]
+
+
+def strangers_around(
+    text: Told, strangers: Sequence[str], rng: np.random.Generator
+) -> list[tuple[str, int | None]]:
+    """A stranger at the beginning, and one at the end."""
+    return [(strangers[0], None), *_one_each(text), (strangers[1], None)]
+
+
 def exchanged(text: Told, strangers: Sequence[str], rng: np.random.Generator) -> list[tuple[str, int | None]]:
     photographs = _one_each(text)
     s = int(rng.integers(0, len(photographs) - 1))
@@ -248,12 +293,16 @@ LAYOUTS: dict[str, Layout] = {
     "camera": camera,
     "as many strangers": many_strangers,
     "finished thing first": finished_first,
+    "finished thing last": finished_last,
+    "strangers around": strangers_around,
     "two exchanged": exchanged,
     "roughly": roughly,
     "no order": shuffled,
     "of another text": nothing,
     "of anything else": unlike,
 }
+COVERS: dict[str, Layout] = {"cover first": cover_first, "cover last": cover_last}
+"""Layouts of texts that have a cover."""
 SOURCES = (
     "edited in a subfolder",
     "two phones",
@@ -262,7 +311,7 @@ SOURCES = (
     "over ten days",
 )
 """Layouts of one photograph a step that come from several devices, or lie in a large folder."""
-FIXED = ("as many", "finished thing first", *SOURCES[:3])
+FIXED = ("as many", "finished thing first", "finished thing last", *COVERS, *SOURCES[:3])
 """Layouts in which nothing is left to chance."""
 
 
@@ -277,9 +326,11 @@ def laid(text: Told, layout: str, strangers: Sequence[str], draw: int) -> Laid:
     """
     rng = random("row", layout, text.story.id, draw)
     mixed = [strangers[at] for at in rng.permutation(len(strangers)).tolist()]
-    photographs = LAYOUTS[layout](text, mixed, rng)
+    photographs = (LAYOUTS | COVERS)[layout](text, mixed, rng)
     own = [frozenset(one for one, s in photographs if s == step) for step in range(len(text.pictures))]
-    return Laid(text, tuple(one for one, _ in photographs), tuple(own))
+    taken = tuple(one for one, _ in photographs)
+    cover = taken[-layout.endswith(" last")] if layout.endswith((" first", " last")) else ""
+    return Laid(text, taken, tuple(own), cover)
 
 
 FOLDER_DAYS, SHOT_S = 9, 120
@@ -296,11 +347,13 @@ class RowJob(Job):
         layout: how the photographs of the text are laid out.
         named: folder that is named beside the text; "" for none.
         photographs: ids of the photographs of the text's folder, in order.
+        cover: as in `Laid`.
     """
 
     layout: str = ""
     named: str = ""
     photographs: tuple[str, ...] = ()
+    cover: str = ""
 
 
 def job(  # noqa: PLR0917
@@ -362,6 +415,7 @@ def job(  # noqa: PLR0917
         fits=(every,) * len(own),
         lacks=tuple("" if one else "withheld" for one in own),
         photographs=tuple(folders[0]),
+        cover=found.cover,
         **more,
     )
 
@@ -371,7 +425,11 @@ class Rows:
 
     def __init__(self, stock: Supply, name: str, part: Part, *, large: bool = False) -> None:
         self.stock, self.texts = stock, told(stock, name, part)
+        covers = {f"cover-{one}": file for one, file in stock.covers(name).items()}
+        covers = {text.cover: covers[text.cover] for text in self.texts if text.cover}
         pools = [stock.pages(name, part), shots(stock, name, part), stock.photographs(part)]
+        if covers:
+            pools.append(pool_of(f"covers-{name}-{part}", covers, {}, stock.encoders, stock.folder))
         others = [stock.photographs(part)]
         if large:
             pools.append(stock.further(part))

@@ -379,6 +379,17 @@ def words(text: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16_384)
+def folded(name: str) -> str:
+    """A name without case, accents and hyphens, by which names are compared.
+
+    Example:
+        >>> folded("Bourg-en-Bresse"), folded("Zürich")
+        ('bourg en bresse', 'zurich')
+    """
+    letters = unicodedata.normalize("NFKD", name.casefold().replace("-", " ").replace("’", "'"))
+    return " ".join("".join(one for one in letters if not unicodedata.combining(one)).split())
+
+
 def stem(word: str) -> str:
     """Drop a common English ending: ``kites`` → ``kite``, ``running`` → ``run``."""
     if not word.isascii():

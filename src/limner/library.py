@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from datetime import date
 from importlib.metadata import entry_points
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from limner.devices import Engine, Precision
     from limner.encoders.trained import TrainedRun
     from limner.export import Exported, Layout, PageSize
+    from limner.match.illustrate import BoardOptions
     from limner.match.illustrator import Illustrator, Matches
     from limner.pictures.ocr import OcrEngine
     from limner.progress import Progress
@@ -447,6 +448,8 @@ class Library:
         pictures: Sequence[AnyPath] = (),
         order: Arrangement | None = None,
         fill: bool | None = None,
+        cover: AnyPath | Picture | None = None,
+        also_steps: bool = False,
         by: Segmentation | None = None,
         format: Format | None = None,  # noqa: A002
         pins: Mapping[int, AnyPath | Picture | None] | None = None,
@@ -477,7 +480,11 @@ class Library:
                 taken. Default: all pictures of the library.
             order: order of these photographs: ``taken``, ``name``, or ``any`` if they have none.
             fill: whether steps to which none of them belongs get a picture from the rest of the library.
-            by: unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+            cover: the picture that stands for the text, or ``none``. Default: what the text itself names, or
+                of these photographs the first or the last, if it is the finished thing or fits the title.
+            also_steps: whether a text that marks places for pictures gets them at its steps, too.
+            by: unit of the text that is one step. Default: the places that the text marks for pictures, or
+                else explicit steps; if there are none, paragraphs.
             format: format of the text. Default: that of the file's extension, or plain text.
             pins: pictures to show, by step from 1: a path, file name or id, or None to keep the step blank.
             bans: pictures never to use.
@@ -525,13 +532,17 @@ class Library:
         sources = [as_path(source, "pictures") for source in several(pictures)]
         if sources:
             self.add(*sources, model=model, metric=metric)
+        by = by or ("step" if also_steps else None)
         reading = read(text, by=by, format=format, in_library=in_library(self.store))
         values, where = _values(options)
         now: dict[str, Any] = {"show": show, "min_probability": min_probability}
         now |= {"count": count, "allow_repeats": allow_repeats, "order": order, "fill": fill}
         now["named"] = named_paths(sources)
+        now["cover"] = None if cover is None else _named(cover, "cover")
         if "named" not in values and now["named"] is None and before is not None and before.row is not None:
             now["named"] = before.row.named
+        if "cover" not in values and now["cover"] is None and before is not None:
+            now["cover"] = before.settings.get("cover")
         values |= {name: value for name, value in now.items() if value is not None}
         opened = self.illustrator(model, metric, channels)
         chosen = opened.options(
@@ -559,14 +570,13 @@ class Library:
             chosen = kept.pinned(chosen)
         rewritten = () if rewrite is None else rewrite(story)
         held = None if kept is None else kept.held
+        if held is not None and before is not None and before.story.places and by is None:
+            held = dict.fromkeys(set(range(len(story.steps))) - story.places) | held
         board = opened.board(story, chosen, shown=shown, held=held, relations=relation, rewritten=rewritten)
         if kept is not None:
             board = kept.dressed(board)
         notes = [*reading.summary(), *(shown.notes if shown else ()), *(kept.notes if kept else ())]
-        notes += _pinned_twice(chosen.pins, opened.library)
-        if board.row is not None:
-            there = [one.picture for one in board.row.photographs]
-            notes.append(board.row.summary(opened.library.pictures(there)))
+        notes += [*_pinned_twice(chosen.pins, opened.library), *_chosen(board, chosen, opened.library)]
         about = [
             *opened.notes,
             opened.language_note(reading.story),
@@ -953,6 +963,16 @@ def _board(keep: object) -> Board:
     from limner.export.storyboard_json import load
 
     return load(as_path(keep, "keep"))
+
+
+def _chosen(board: Board, options: BoardOptions, library: Store) -> Iterator[str]:
+    """Lines on the row, the cover and the places that stay blank."""
+    if board.row is not None:
+        yield board.row.summary(library.pictures([one.picture for one in board.row.photographs]))
+    if board.cover is not None and options.cover is None:
+        yield f"cover: {Path(board.cover.path).name}, which no step shows (--cover none leaves it out)"
+    if line := board.wanted_line():
+        yield line
 
 
 def _pinned_twice(pins: Mapping[int, str | None], library: Store) -> list[str]:

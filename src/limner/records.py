@@ -10,9 +10,9 @@ from functools import cache
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from limner.config import Record
 from limner.errors import counted
@@ -98,7 +98,8 @@ class Block(Passage):
     find headings and steps among them, exports and edits walk over them.
 
     Attributes:
-        kind: what it is; a picture has no text, its caption is that of its `pictures`.
+        kind: what it is; a picture has no text, its caption is that of its `pictures`. The text of a
+            "wanted" block, at which the author asks for a picture, is what is to be seen, or "".
         level: level of a heading, 1 to 6; otherwise 0.
         depth: number of lists around it: 1 for an item of a list, also for a further paragraph of that item.
         number: number of an item of a numbered list; None for bullets and all else.
@@ -112,7 +113,7 @@ class Block(Passage):
         role: what its section is for.
     """
 
-    kind: Literal["heading", "paragraph", "item", "code", "table", "picture", "break"] = "paragraph"
+    kind: Literal["heading", "paragraph", "item", "code", "table", "picture", "break", "wanted"] = "paragraph"
     level: int = Field(default=0, ge=0, le=6)
     depth: int = Field(default=0, ge=0)
     number: int | None = None
@@ -162,6 +163,7 @@ class Story(Record):
         direction: writing direction of most of its characters.
         split: train, val or test if a data set states it, or "".
         author, illustrator, license, source: credits, as stated, or "".
+        cover: the picture that its metadata names as the one that stands for it; None for none.
         markdown: source text, unchanged, if it is Markdown; without pictures that an earlier export inserted.
 
     Example:
@@ -183,6 +185,7 @@ class Story(Record):
     illustrator: str = ""
     license: str = ""
     source: str = ""
+    cover: PictureRef | None = None
     markdown: str = ""
 
     @model_validator(mode="after")
@@ -196,6 +199,13 @@ class Story(Record):
         if empty or any(after < before for before, after in pairwise(ends)):
             raise ValueError("the runs of the steps are not in the order of the blocks")
         return self
+
+    @property
+    def places(self) -> frozenset[int]:
+        """Indices of the steps that are places at which the author asks for a picture."""
+        return frozenset(
+            place for place, step in enumerate(self.steps) if self.blocks[step.run[0]].kind == "wanted"
+        )
 
     def runs(self) -> Iterator[tuple[int | None, tuple[Block, ...]]]:
         """All blocks in order: those of each step with its index, those between steps with None."""
@@ -320,6 +330,9 @@ BLANK_WORDS: dict[Blank, str] = {
 """Why a step is blank, in words."""
 Share = Annotated[float, Field(ge=0, le=1)]
 
+
+NO_COVER = "none"
+"""Option for a text without a cover."""
 
 Show = Literal["cautious", "usual", "always"]
 Arrangement = Literal["taken", "name", "any"]
@@ -563,6 +576,9 @@ class Board(Record):
         threshold: probability below which a step was left blank; 0 if no step could be.
         settings: options that were given.
         row: the photographs that were named beside the text; None if none were.
+        cover: the picture that stands for the text, named by a person or found in the row; None for the one
+            that the text itself names or shows first.
+        wanted: what is to be seen in marked places that stay blank; the text beside those without words.
         version: limner version.
     """
 
@@ -574,7 +590,32 @@ class Board(Record):
     threshold: float = Field(default=0.0, ge=0, le=1)
     settings: dict[str, str | int | float | bool | None] = Field(default_factory=dict)
     row: TextRow | None = None
+    cover: Picture | None = None
     version: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_wanted(cls, data: Any) -> Any:  # noqa: ANN401  (before it is checked)
+        """Values without what follows from others."""
+        return (
+            {name: one for name, one in data.items() if name != "wanted"} if isinstance(data, dict) else data
+        )
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """See the class."""
+        blank = sorted(place for place in self.story.places if self.steps[place].picture is None)
+        steps = self.story.steps
+        return tuple(self.story.blocks[steps[one].run[0]].text or steps[one].text for one in blank)
+
+    def wanted_line(self) -> str | None:
+        """One line that lists the marked places that stay blank; None if there are none."""
+        if not self.wanted:
+            return None
+        words = ", ".join(f'"{words}"' for words in self.wanted)
+        count = counted(len(self.story.places), "place")
+        return f"{len(self.wanted)} of {count} {'stays' if len(self.wanted) == 1 else 'stay'} blank: {words}"
 
     @property
     def shown(self) -> dict[int, str | None]:

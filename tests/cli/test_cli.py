@@ -183,6 +183,9 @@ def test_search_tells_when_and_where_a_picture_was_taken_as_json(tmp_path, capsy
     assert run(["search", "a red barn", "--library", str(tmp_path / "lib"), "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert (row["taken"], row["coordinates"]) == ("2009-11-16T12:51:58Z", [30.5, 104.25])
+    assert row["place"].endswith("Sichuan, China")
+    assert run(["search", "a red barn", "--library", str(tmp_path / "lib")]) == 0
+    assert "Sichuan" in capsys.readouterr().out
 
 
 def illustrate(world, text, out, *more):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limner.match import order
+from limner.match.illustrator import COVERS
 from limner.match.order import INSIDE, LOWEST, Photographs, Walk, align, beliefs, scaled, walked
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -100,7 +101,7 @@ def test_an_order_that_all_evidence_contradicts_is_no_error(steps, count):
     likelihood = np.exp(INSIDE * evidence)
     likelihood *= 0.15 * count / likelihood.sum(axis=1, keepdims=True)
     assert all(np.isfinite(one.belongs).all() for one in weighed([likelihood], [{}], [count, 5], 2000))
-    assert adds_up(align(evidence, rows_of(count), {}).belongs)
+    assert adds_up(align(evidence, rows_of(count), {}, np.zeros(count)).belongs)
 
 
 def test_what_must_be_has_the_probability_1():
@@ -117,7 +118,9 @@ def test_what_must_be_has_the_probability_1():
 def test_any_row_is_aligned(steps, count, kind, data):
     rng, scale = np.random.default_rng(data.draw(SEEDS)), data.draw(st.sampled_from([0.0, 1.0, 20.0]))
     fixed = data.draw(st.dictionaries(st.integers(0, count - 1), st.integers(0, steps - 1)))
-    found = align(scale * rng.normal(size=(steps, count)), rows_of(count, kind), fixed)
+    found = align(
+        scale * rng.normal(size=(steps, count)), rows_of(count, kind), fixed, rng.normal(size=count)
+    )
     assert np.isfinite([found.gain, found.kept]).all()
     assert adds_up(found.belongs)
 
@@ -135,20 +138,40 @@ def test_any_row_is_aligned(steps, count, kind, data):
 def test_photographs_lie_at_their_steps(shows, told, given, due):
     steps = int(max(shows)) + 1
     evidence = np.where(np.arange(steps)[:, None] == [int(step) for step in shows], told, -told)
-    found = align(evidence, rows_of(len(shows)), given)
+    found = align(evidence, rows_of(len(shows)), given, np.zeros(len(shows)))
     assert "".join(map(str, found.belongs.argmax(axis=0))) == due
     assert found.belongs.max(axis=0).min() > 0.6
     assert (found.gain < -1) == (shows == "3210")
     assert all(found.belongs[step, place] > 0.95 for place, step in given.items())
 
 
+@pytest.mark.parametrize(
+    ("shows", "titled", "given", "kind", "due"),
+    [
+        ("-0123", 0, {}, "unknown", 0),  # one more than steps, which shows what the title says
+        ("0123-", 4, {}, "unknown", 4),
+        ("01-23", 2, {}, "unknown", None),  # neither the first nor the last
+        ("3001123", None, {}, "unknown", 0),  # the finished thing first
+        ("00123", None, {}, "drawn", None),  # two that look alike, of one step
+        ("-0123", 0, {0: 2}, "unknown", None),  # a person gave it to a step
+        ("0123", 0, {}, "unknown", None),  # no more than steps: the first step would have none
+    ],
+)
+def test_the_first_or_the_last_beyond_the_steps_may_be_the_cover(shows, titled, given, *, kind, due):
+    evidence = np.where(np.arange(4)[:, None] == [-1 if one == "-" else int(one) for one in shows], 5.0, -5.0)
+    title = np.where(np.arange(len(shows)) == titled, 5.0, -5.0 if titled is not None else 0.0)
+    cover = align(evidence, rows_of(len(shows), kind), given, title).cover
+    assert (cover > COVERS).tolist() == [place == due for place in range(len(shows))]
+    assert cover.sum() <= 1 + 1e-6
+
+
 def test_a_photograph_unlike_all_others_belongs_to_no_step_unless_it_is_given():
     near = unit(4.0 + np.random.default_rng(0).normal(size=(7, 8))).astype(float)
     near[3] = unit(np.array([1.0, -1.0] * 4))
     row, nothing = Photographs.of(near, near), np.zeros((6, 7))
-    for belongs in (1 - row.stranger, align(nothing, row, {}).belongs.sum(axis=0)):
+    for belongs in (1 - row.stranger, align(nothing, row, {}, np.zeros(7)).belongs.sum(axis=0)):
         assert (belongs > 0.5).tolist() == [True, True, True, False, True, True, True]
-    assert align(nothing, row, {3: 2}).belongs[2, 3] > 0.5
+    assert align(nothing, row, {3: 2}, np.zeros(7)).belongs[2, 3] > 0.5
 
 
 @given(SEEDS, st.sampled_from([0.0, 1.0, 4.0, 20.0]))

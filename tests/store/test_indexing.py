@@ -459,3 +459,20 @@ def test_a_video_is_counted_and_not_used(pictures, library):
     report = run(pictures, library)
     assert (report.videos, report.found, report.skipped) == (1, 6, ())
     assert "1 video: not used" in report.lines()
+
+
+def test_pictures_are_found_by_the_names_of_their_place(pictures, library):
+    sidecar = pictures / "p1.png.json"
+    sidecar.write_text('{"geoData": {"latitude": 43.77, "longitude": 11.25}}')
+    run(pictures, library)
+    picture = library.find("p1.png")
+    for name in ("Florence", "FIRENZE", "florenz", "Tuscany", "Italien"):
+        assert library.page(0, 9, name) == (1, [picture])
+    assert library.page(0, 9, "lorence")[0] == 0
+    assert "Florence" not in picture.model_dump_json()
+    taken = library.taken()
+    assert set(taken.rows.tolist()) == {taken.numbers[picture.id]}
+    sidecar.write_text('{"geoData": {"latitude": 43.318, "longitude": 11.331}}')
+    run(pictures, library)
+    found = [library.page(0, 9, name)[0] for name in ("Florence", "Siena")]
+    assert found == [0, 1]

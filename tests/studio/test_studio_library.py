@@ -328,10 +328,11 @@ def test_coordinates_are_told_on_this_machine_alone(growing, tmp_path):
     (folder / "shot_0.png.json").write_text('{"geoData": {"latitude": 30.5, "longitude": -104.25}}')
     ended(growing, growing.post("/api/library/folders", json={"path": str(folder)}).json()["job"])
     picture = growing.get("/api/library/pictures", params={"q": "shot_0"}).json()["items"][0]["id"]
-    for writable, due in ((True, [30.5, -104.25]), (False, None)):
+    for writable, due in ((True, ([30.5, -104.25], "Texas")), (False, (None, ""))):
         studio = Studio(Engine(tmp_path / "lib"), tmp_path / "others", tmp_path / "cache", writable=writable)
         with TestClient(create_app(studio)) as client:
-            assert client.get(f"/api/pictures/{picture}/words").json()["coordinates"] == due
+            told = client.get(f"/api/pictures/{picture}/words").json()
+            assert (told["coordinates"], told["place"].rpartition(",")[0]) == due
 
 
 def test_jobs_that_are_none(guarded):

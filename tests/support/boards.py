@@ -79,8 +79,9 @@ class Shelf(Records):
 
     STEPS, DIM = 10, 30
     WORDS = tuple(f"Step {number} comes now." for number in range(STEPS))
+    TEXTS = (*WORDS, "🎉", "Lemon cake", "lemon CAKE!")
     channel = Channel(
-        "base", TableEncoder(dict(zip([*WORDS, "🎉"], np.eye(STEPS + 1, DIM), strict=True))), "base", COSINE
+        "base", TableEncoder(dict(zip(TEXTS, np.eye(len(TEXTS), DIM), strict=True))), "base", COSINE
     )
 
     def __init__(self, folders, *, lead=1.5, alike=(), seconds=60):

@@ -152,7 +152,9 @@ def test_ingredients_and_directions_of_front_matter_are_sections_below_the_text(
     assert notation(document.blocks[:3]) == ["A cake.", "## Ingredients", "- 2 eggs"]
     assert notation(document.blocks[3:]) == ["- 1 cup milk", "## Directions", "1. Mix.", "2. Bake."]
     assert [block.lines for block in document.blocks[1:]] == [None] * 6
-    assert [part.pictures for part in document.left_out] == [("cake.jpg",)]
+    assert document.cover is not None
+    assert document.cover.target == "cake.jpg"
+    assert document.left_out == []
 
 
 def test_every_block_knows_its_lines():

@@ -50,8 +50,10 @@ def illustrate(
     steps: Flag = False,
     text_format: Annotated[Format | None, MORE] = None,
     by: Annotated[Segmentation | None, MORE] = None,
+    also_steps: Annotated[Flag, MORE] = False,
     order: Arrangement | None = None,
     fill: Flag = False,
+    cover: str | None = None,
     show: Show | None = None,
     pictures: str | None = None,
     pin: Many = (),
@@ -96,8 +98,8 @@ def illustrate(
         Markdown, HTML, plain text, JSON, Word (.docx) or PDF; - reads standard input. Also pictures, folders,
         or lists of paths of pictures (CSV, JSON Lines, Parquet).
     library
-        Path or URL of the library. Default: $LIMNER_LIBRARY; if unset, the default library if pictures are
-        given, otherwise the library used last. See 'limner library'.
+        Path or URL of the library. Default: $LIMNER_LIBRARY, else the default library if pictures are given,
+        else the library used last.
     out
         File to write: .html, .pdf, .docx, .epub, .pptx, .md or .json. Use - for standard output, or a folder
         for several texts. Needed except with --steps.
@@ -110,13 +112,16 @@ def illustrate(
         html, plain or json. Word documents and PDFs are recognised by their content.
     by
         Unit of the text that is one step. Default: explicit steps; if there are none, paragraphs.
+    also_steps
+        If the text marks places for pictures, illustrate its steps too.
     order
         Order of these photographs: taken (the default), name, or any if they have none.
     fill
         Search the rest of the library for steps to which none of them belongs.
+    cover
+        Picture that stands for the text; none leaves it out.
     show
-        When to show a picture: cautious (only if it probably fits), usual (the default), or always (at every
-        step). The reason for each blank step is printed.
+        When to show a picture: cautious (if it probably fits), usual (the default) or always (at every step).
     pictures
         Number of pictures, or all. Default: all; of prose, one for about 200 words.
     pin
@@ -170,7 +175,10 @@ def illustrate(
     json
         Print the storyboard as JSON too.
     """
-    sources = [one for one in texts if names_pictures(os.fsencode(one))]
+    sources, by = (
+        [one for one in texts if names_pictures(os.fsencode(one))],
+        by or ("step" if also_steps else None),
+    )
     texts = tuple(one for one in texts if one not in sources)
     _check_texts(texts, sources)
     if steps:
@@ -221,6 +229,7 @@ def illustrate(
             allow_repeats=allow_repeats or None,
             order=order,
             fill=fill or None,
+            cover=cover,
             keep_given=not ignore_given,
             keep=earlier,
             again=again_steps,

@@ -28,6 +28,7 @@ class SearchRow(Record):
         channels: score by channel, in standard deviations above the mean of the library's pictures.
         taken: capture time; None if no file states it.
         coordinates: latitude and longitude of the place where it was taken; None if no file states them.
+        place: names of that place, such as "Siena, Tuscany, Italy"; "" if it has none.
         notes: notes on the whole result, the same in every row.
     """
 
@@ -41,6 +42,7 @@ class SearchRow(Record):
     caption: str
     taken: datetime | None
     coordinates: tuple[float, float] | None
+    place: str
     notes: tuple[str, ...]
 
 
@@ -110,6 +112,7 @@ def search(
     from rich.table import Column, Table
 
     from limner.library import Library
+    from limner.pictures.places import place_of
 
     if (words is None) == (like is None):
         raise ConfigError("search: give either words or --like PICTURE")
@@ -135,7 +138,7 @@ def search(
         left_out = found.searched - len(found) - found.below
         pictures = counted(found.searched, "picture")
         say(f"{left_out} of {pictures} left out: nothing to compare with the words")
-    coordinates = opened.store.coordinates(one.picture.id for one in found) if json else {}
+    coordinates = opened.store.coordinates(one.picture.id for one in found)
     rows = [
         SearchRow(
             rank=rank,
@@ -148,6 +151,7 @@ def search(
             caption=one.picture.alt,
             taken=one.picture.taken,
             coordinates=coordinates.get(one.picture.id),
+            place=place_of(coordinates.get(one.picture.id)),
             notes=found.notes,
         )
         for rank, one in enumerate(found, start=1)
@@ -161,8 +165,11 @@ def search(
         return
     # Paths wrap instead of being truncated, because a truncated path is of no use.
     table = Table("rank", "probability", Column("picture", overflow="fold"), "caption", title=str(query))
+    if coordinates:
+        table.add_column("place")
     chances = ["–" if row.probability is None else chance_in_words(row.probability) for row in rows]
-    emit_table(
-        table,
-        [[str(row.rank), chance, row.path, row.caption] for row, chance in zip(rows, chances, strict=True)],
-    )
+    cells = [
+        (str(row.rank), chance, row.path, row.caption, row.place)
+        for row, chance in zip(rows, chances, strict=True)
+    ]
+    emit_table(table, [list(one[: len(table.columns)]) for one in cells])

@@ -115,7 +115,7 @@ def suited_to(story: Story) -> Layout:
     if any(block.role == "supplies" for block in story.blocks) or any(one.number for one in first):
         return "recipe"
     words = sum(len(step.text.split()) for step in story.steps)
-    titled = any(block.kind == "heading" for block in story.blocks)
+    titled = bool(story.places) or any(block.kind == "heading" for block in story.blocks)
     return "article" if titled or words > PAGE_WORDS * len(story.steps) else "book"
 
 

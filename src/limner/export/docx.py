@@ -112,6 +112,8 @@ class _Document:
         self.paragraph(Passage(text=outline.title), "Title")
         if outline.author:
             self.paragraph(Passage(text=outline.author), "Subtitle")
+        if outline.cover is not None:
+            self.figure(outline.cover, self.height * 0.4)
         for piece in outline.pieces:
             if isinstance(piece, Panel):
                 self.step(piece)

@@ -66,6 +66,9 @@ class _Epub:
         self.style = epub.EpubItem("style", "style.css", "text/css", style)
         self.book.add_item(self.style)
         self.images: dict[str, str] = {}
+        if outline.front is not None:
+            self.book.set_cover("cover.jpg", outline.front.printed(*SHOWN_MM).data, create_page=False)
+        self.cover = Markup("") if outline.cover is None else self.figure(outline.cover)
         self.fill()
 
     def fill(self) -> None:
@@ -84,6 +87,7 @@ class _Epub:
             is_first, is_last = (place == end for end in ends)
             words = self.template.render(
                 outline=outline,
+                cover=self.cover,
                 pages=inner,
                 reasons=plan.with_reasons,
                 last=last,

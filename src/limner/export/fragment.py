@@ -24,7 +24,7 @@ def board_fragment(board: Board, notes: Iterable[str] = ()) -> str:
         board: the storyboard.
         notes: lines to put below it.
     """
-    outline = Outline(board, Plan(), ".html")
+    outline = Outline(board, Plan("book"), ".html")
     rows = [f"<h3>{escape(board.story.title)}</h3>"] if board.story.title else []
     for panel in outline.panels:
         text = panel.text

@@ -24,6 +24,8 @@ from limner.templates import environment, policy
 PLATE_AREA_PX = 1_200_000
 SMALL_AREA_PX = 400_000
 RUNNER_UP_AREA_PX = 60_000
+FRONT_AREA_PX = 160_000
+"""Pixels of the picture that stands for a page where it is linked to."""
 STRIP_AREA_PX = 26_000
 STRIP_SHAPE = 4 / 3
 
@@ -81,6 +83,8 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         credits=picture_credits(board),
         made=how_made(board),
         blanks=[panel.position for panel in outline.panels if not panel.figures],
+        cover=None if outline.cover is None else _plate(outline.cover, PLATE_AREA_PX),
+        front=None if outline.front is None else outline.front.copy(FRONT_AREA_PX, kind="JPEG", quality=80),
     )
     with replacing(out) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         for part in parts:
@@ -103,8 +107,11 @@ def _pages(outline: Outline) -> Iterator[dict[str, object]]:
     is_small = outline.layout == "recipe" and picture_share(outline.story) < 0.5
     area_px = SMALL_AREA_PX if is_small else PLATE_AREA_PX
 
+    numbers = {id(figure): place + 1 for place, figure in outline.filled.items()}
+
     def shown(block: Block) -> Markup:
-        return Markup("\n").join(_own(outline.figures[one]) for one in block.pictures)
+        figures = [outline.figures[one] for one in block.pictures]
+        return Markup("\n").join(_own(figure, numbers.get(id(figure))) for figure in figures)
 
     for piece in outline.pieces:
         if not isinstance(piece, Panel):
@@ -141,12 +148,13 @@ def _takes_initial(body: Sequence[Block]) -> bool:
     return name.startswith(("LATIN CAPITAL", "GREEK CAPITAL", "CYRILLIC CAPITAL"))
 
 
-def _own(figure: Illustration) -> Markup:
-    """HTML of a picture among the words."""
+def _own(figure: Illustration, number: int | None) -> Markup:
+    """HTML of a picture among the words; one in a place that the text marks has the number of its step."""
     shown = _plate(figure, PLATE_AREA_PX)
     caption = Markup("<figcaption>{}</figcaption>").format(figure.caption) if figure.caption else ""
     image = Markup('<img src="{uri}" width="{width}" height="{height}" alt="{alt}"/>').format(**shown)
-    return Markup('<figure class="own">{}{}</figure>').format(image, caption)
+    name = Markup("") if number is None else Markup(' id="step-{}"').format(number)
+    return Markup('<figure class="own"{}>{}{}</figure>').format(name, image, caption)
 
 
 def _plate(figure: Illustration, area_px: int) -> dict[str, object]:

@@ -25,6 +25,8 @@ from limner.text.read import read_text
 
 OWN = "text"
 """Prefix of the name of a copy of the text's own picture, which limner did not insert."""
+PLACE, COVER = "place", "cover"
+"""Prefixes of the names of pictures that are the text's own from now on: in a marked place, or its cover."""
 SHOWN_MM = (200.0, 150.0)
 """Maximum size of a picture: that of a page on a screen."""
 _Copies = dict[tuple[str, str], Path]
@@ -45,8 +47,18 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
     """
     outline, folder = Outline(board, plan, ".md"), out.with_name(out.stem + FOLDER)
     chosen = {panel.step.position: panel.plate[0] for panel in outline.panels if _is_added(panel.step.origin)}
-    figures = {} if board.story.markdown else outline.figures
+    filled, cover = (
+        outline.filled,
+        outline.cover if board.cover is not None and board.settings.get("cover") else None,
+    )
+    figures = (
+        {}
+        if board.story.markdown
+        else {one: outline.figures[one] for one in pictures_of(board.story.blocks) if one in outline.figures}
+    )
     named = [(f"{place + 1:02d}", figure) for place, figure in chosen.items()]
+    named += [(f"{PLACE}-{place + 1:02d}", figure) for place, figure in filled.items()]
+    named += [] if cover is None else [(COVER, cover)]
     copies = _copied([*named, *((OWN, figure) for figure in figures.values())], folder, board)
     if board.story.markdown:
         story, warnings = _titled(board.story), list(_unfound(board.story, out))
@@ -54,7 +66,8 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
         blocks = tuple(_with_copies(block, figures, copies) for block in board.story.blocks)
         story = board.story.model_copy(update={"blocks": blocks})
         warnings = outline.warnings
-    if not (story.markdown and all(story.blocks[story.steps[place].run[0]].lines for place in chosen)):
+    shown = [story.blocks[story.steps[place].run[0]] for place in (*chosen, *filled)]
+    if not (story.markdown and all(block.lines for block in shown)):
         story = written(story)
     lines = {place: _picture(figure, copies) for place, figure in chosen.items()}
     if plan.with_reasons:
@@ -62,7 +75,11 @@ def write(board: Board, out: Path, plan: Plan) -> Exported:
             above = lines.get(panel.step.position, [])
             why = [f"> - {inline(line)}" for line in panel.why]
             lines[panel.step.position] = [*above, *[""] * bool(above), *why]
-    text = with_pictures(story, lines) + ("".join(_ending(board, outline)) if plan.with_reasons else "")
+    places = {
+        place: _picture(filled[place], copies)[0] if place in filled else None for place in story.places
+    }
+    text = with_pictures(story, lines, places, [] if cover is None else _picture(cover, copies))
+    text += "".join(_ending(board, outline)) if plan.with_reasons else ""
     replaced = out.exists()
     write_text(out, text)
     pictures = tuple(dict.fromkeys(copies.values()))

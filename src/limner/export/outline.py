@@ -5,7 +5,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import PurePath
 from typing import Any
@@ -16,8 +16,21 @@ from limner.export.wording import colophon, explain, known_credit, one_line
 from limner.language import languages_of
 from limner.pictures.decode import decode, read_file
 from limner.pictures.thumbnails import Copy, scaled, shrink
-from limner.records import WHOLE, Area, Block, Board, BoardStep, Framing, PictureRef, Story
+from limner.records import (
+    NO_COVER,
+    WHOLE,
+    Area,
+    Block,
+    Board,
+    BoardStep,
+    Framing,
+    Picture,
+    PictureRef,
+    Story,
+)
 from limner.templates import carried, forbidden
+from limner.text.blocks import changed, letters, pictures_of
+from limner.text.wanted import describes
 
 INK, SOFT, RUBRIC, TINT = (29, 27, 26), (94, 90, 85), (165, 36, 43), (242, 240, 234)
 """Print colours: text, secondary text, marks, and the background of a box."""
@@ -122,7 +135,10 @@ class Outline:
         title, author: of the text; a text without a title has its first words as one.
         language: BCP 47 tag of the text, or "".
         rtl: whether the text runs from right to left.
-        pieces, panels: steps and the blocks between them, in order; the steps alone.
+        pieces, panels: steps and the blocks between them, in order; the steps alone. Places that the text
+            marks are pictures among the blocks.
+        filled: picture of each such place, by index of the step.
+        cover: the picture that stands for the text, if it is not among the blocks.
         figures: pictures that the text shows, by their references. The blocks of all pieces name only these.
         colophon: the text's credits except its author, one line each.
         properties: title, author and language, as documents state them.
@@ -141,19 +157,87 @@ class Outline:
         self.board, self.story, self.plan, self.layout = board, story, plan, plan.layout_for(story, suffix)
         self.title, self.author = _line(story.title), _line(story.author)
         if not self.title:
-            words = _line(story.steps[0].text)
+            worded = (block.text for block in story.blocks if block.kind != "wanted")
+            words = _line(next(filter(None, worded), story.steps[0].text))
             self.title = words if len(words) <= _LONGEST_TITLE else f"{words[:_LONGEST_TITLE].rstrip()}…"
         self.language, self.rtl = language_of(story), story.direction == "rtl"
         self.colophon = list(map(_line, colophon(story)))
         self.warnings = list(forbidden(story))
         self.figures: dict[PictureRef, Illustration] = {}
+        self.filled: dict[int, Illustration] = {}
         self.pieces: list[Piece] = []
+        places = story.places
         for place, blocks in story.runs():
+            if place is not None and place in places:
+                self._place(board.steps[place], blocks[0])
+                continue
             step = None if place is None else board.steps[place]
             shown = self._shown(blocks, step)
-            self.pieces += [self._panel(step, shown)] if step is not None else [shown] if shown else []
+            if step is not None:
+                self.pieces.append(self._panel(step, shown))
+            elif shown:
+                self._add(shown)
         self.panels = [piece for piece in self.pieces if isinstance(piece, Panel)]
+        self.cover = self._cover()
         self.properties = {"title": self.title, "author": self.author, "language": self.language}
+
+    @property
+    def front(self) -> Illustration | None:
+        """The picture that stands for the text: its cover, or else its first picture."""
+        for piece in self.pieces if self.cover is None else ():
+            own = [] if isinstance(piece, Panel) else [self.figures[one] for one in pictures_of(piece)]
+            if found := list[Illustration](piece.figures if isinstance(piece, Panel) else own):
+                return found[0]
+        return self.cover
+
+    def _add(self, blocks: tuple[Block, ...]) -> None:
+        """Add blocks between steps to those before them."""
+        last = self.pieces[-1] if self.pieces else ()
+        if isinstance(last, Panel) or not last:
+            self.pieces.append(blocks)
+        else:
+            self.pieces[-1] = (*last, *blocks)
+
+    def _place(self, step: BoardStep, block: Block) -> None:
+        """Add the picture in a place that the text marks; on sheets and slides with the text before it.
+
+        A place that stays blank shows nothing.
+        """
+        if step.picture is None:
+            return
+        figure = self.filled[step.position] = self._chosen(step, step.picture)
+        before = self.pieces[-1] if self.pieces else ()
+        if self.layout in ("book", "slides"):
+            if before and not isinstance(before, Panel):
+                self.pieces.pop()
+            self.pieces.append(self._panel(step, () if isinstance(before, Panel) else before))
+            return
+        shown = PictureRef(target=step.picture.path, caption=str(step.position))
+        why = _line(step.reason) if self.plan.with_reasons else ""
+        caption = " · ".join(filter(None, (figure.caption, why)))
+        self.figures[shown] = self.filled[step.position] = replace(figure, caption=caption)
+        self._add((changed(block, kind="picture", text="", pictures=(shown,)),))
+
+    def _chosen(self, step: BoardStep, picture: Picture) -> Illustration:
+        """The chosen picture of a step; in a place that the text marks, the author's words describe it."""
+        block = self.story.blocks[self.story.steps[step.position].run[0]]
+        names = {letters(PurePath(path).stem) for path in picture.paths}
+        is_told = block.kind == "wanted" and describes(block.text) and letters(block.text) not in names
+        read = partial(shrink, picture, f"step {step.position + 1}")
+        size, alt = (picture.width_px, picture.height_px), block.text if is_told else picture.alt
+        return _figure(picture.path, size, alt, known_credit(picture), step.framing, read)
+
+    def _cover(self) -> Illustration | None:
+        """The cover that a person, the row or the metadata of the text names."""
+        picture, stated = self.board.cover, self.story.cover
+        if picture is not None:
+            size = picture.width_px, picture.height_px
+            alt, credit = picture.alt or self.title, known_credit(picture)
+            return _figure(picture.path, size, alt, credit, Framing(), partial(shrink, picture, "cover"))
+        shown = pictures_of(self.story.blocks[:1])
+        if self.board.settings.get("cover") == NO_COVER or stated is None or not self._find(stated, None):
+            return None
+        return None if stated.sha256 in {one.sha256 for one in shown} else self.figures[stated]
 
     def _shown(self, blocks: Iterable[Block], step: BoardStep | None) -> tuple[Block, ...]:
         """Blocks without pictures that cannot be shown."""
@@ -205,11 +289,7 @@ class Outline:
             body = (Block(kind="picture", pictures=heading.pictures), *body)
         plate, picture = [], step.picture
         if picture is not None and step.origin != "given":
-            size, read = (
-                (picture.width_px, picture.height_px),
-                partial(shrink, picture, f"step {step.position + 1}"),
-            )
-            plate = [_figure(picture.path, size, picture.alt, known_credit(picture), step.framing, read)]
+            plate = [self._chosen(step, picture)]
         elif _stand_together(body):
             plate = [self.figures[one] for block in body for one in block.pictures]
             words = [block for block in body if block.kind != "picture"]

@@ -146,6 +146,7 @@ class _Book:
             "inner": self.inner,
             "room": self.room,
             "colours": {"ink": INK, "soft": SOFT, "rubric": RUBRIC, "tint": TINT},
+            "cover": None if outline.cover is None else self.picture(outline.cover, *self.inner),
             "pieces": [self.piece(piece) for piece in outline.pieces],
             "colophon": outline.colophon,
             "made": carried(how_made(outline.board)) if outline.plan.with_reasons else "",

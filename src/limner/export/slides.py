@@ -73,6 +73,9 @@ class _Show:
         slide = self.show.slides.add_slide(self.empty)
         title, points = slide.shapes.title, 44 if len(outline.title) < 50 else 30
         box = (MARGIN_IN, high * 0.3, self.across, high * 0.24)
+        if outline.cover is not None:
+            self.picture(slide, outline.cover, (MARGIN_IN, MARGIN_IN, self.across, high * 0.3))
+            box = (MARGIN_IN, high * 0.42, self.across, high * 0.14)
         self.set(title, box, [outline.title], points, align=PP_ALIGN.CENTER)
         title.text_frame.vertical_anchor = MSO_ANCHOR.BOTTOM
         box = (MARGIN_IN, high * 0.57, self.across, 0.6)
@@ -147,17 +150,22 @@ class _Show:
         for place, figure in enumerate(figures):
             row, column = divmod(place, across)
             room = wide - 0.1 * (across > 1), high - 0.1 * (row > 0) - CAPTION_IN * bool(figure.caption)
-            copy = figure.printed(*(side * 25.4 for side in room))
-            scale = min(room[0] / copy.width_px, room[1] / copy.height_px)
-            size = copy.width_px * scale, copy.height_px * scale
-            x = left + column * wide + (room[0] - size[0]) / 2
-            y = top + row * high + (room[1] - size[1]) / 2
-            shape = slide.shapes.add_picture(io.BytesIO(copy.data), *map(Inches, (x, y, *size)))
-            shape.name = "Picture"
-            shape._element._nvXxPr.cNvPr.set("descr", figure.alt)  # python-pptx has no public setter
-            below = (left + column * wide, y + size[1] + 0.07, room[0], CAPTION_IN)
+            box = (left + column * wide, top + row * high, *room)
+            below = (box[0], self.picture(slide, figure, box) + 0.07, room[0], CAPTION_IN)
             self.add(slide, "Caption", below, [figure.caption], 9, SOFT, PP_ALIGN.CENTER)
         return text
+
+    def picture(self, slide: Any, figure: Illustration, box: Box) -> float:  # noqa: ANN401
+        """Add a picture in the middle of a box; returns its lower edge."""
+        left, top, wide, high = box
+        copy = figure.printed(wide * 25.4, high * 25.4)
+        scale = min(wide / copy.width_px, high / copy.height_px)
+        size = copy.width_px * scale, copy.height_px * scale
+        x, y = left + (wide - size[0]) / 2, top + (high - size[1]) / 2
+        shape = slide.shapes.add_picture(io.BytesIO(copy.data), *map(Inches, (x, y, *size)))
+        shape.name = "Picture"
+        shape._element._nvXxPr.cNvPr.set("descr", figure.alt)  # python-pptx has no public setter
+        return y + size[1]
 
     def add(self, slide: Any, name: str, box: Box, lines: Sequence[str | Block], *look: Any) -> Any:  # noqa: ANN401
         """Add a box of text to a slide, if there is any; see `set`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -214,6 +214,7 @@ def pool_of(
     extra: Sequence[int] = (),
     barred: BoolArray,
     known: Pool | None = None,
+    fitting: Sequence[tuple[int, BoolArray]] = (),
 ) -> Pool:
     """Retrieve each step's candidates: the nearest pictures in every channel, and some that all steps share.
 
@@ -225,6 +226,7 @@ def pool_of(
         extra: gallery rows that are candidates of every step.
         barred: (M,) True for pictures that must not be shown.
         known: earlier candidates for the same arguments except `extra`; their similarities are reused.
+        fitting: steps, each with a mask (M,) of pictures, the nearest of which are candidates too.
     Raises:
         NumericsError: a cosine is not finite.
     """
@@ -240,6 +242,10 @@ def pool_of(
             missing = ~np.asarray(index.gallery.space(one.space).present)
             rows = index.search([one.search()], count, exclude=barred | missing).rows
             near.append((steps * pictures + rows)[one.reads].ravel())
+            for at, fits in fitting:
+                asking = replace(one, whole=one.whole[[at]]).search()
+                rows = index.search([asking], count, exclude=barred | missing | ~fits).rows
+                near.append(at * pictures + rows[0])
         found = _sorted(near)
     cells = _sorted([found, (steps * pictures + np.asarray(extra, dtype=np.int64)).ravel()])
     step, row = np.divmod(cells, pictures)

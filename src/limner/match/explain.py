@@ -90,6 +90,7 @@ class Considered:
         written: function from ids to the text in those pictures that show any.
         placed: what the order of photographs says; None if it says nothing.
         named_row: name of the photographs that are named beside the text; "" for the whole library.
+        when_where: function from a step and a picture's id to the reason of time and place, or "".
     """
 
     texts: Sequence[str]
@@ -113,6 +114,7 @@ class Considered:
     written: Written
     placed: Placed | None = None
     named_row: str = ""
+    when_where: Callable[[int, str], str] = lambda _, __: ""
 
     @cached_property
     def _groups(self) -> list[int]:
@@ -195,7 +197,7 @@ def _step(
     elif s in board.given:
         origin, reason = "given", "The text itself shows this picture here."
     elif board.placed is not None and board.placed.place[s, columns[0]]:
-        reason = _why_there(board.placed, s, columns[0], chosen)
+        reason = _why_there(board, board.placed, s, columns[0], chosen)
     else:
         reason = _why(board, s, columns[0], chosen, gap, shown)
     return BoardStep(
@@ -238,13 +240,15 @@ def _words_of(picture: Picture, channels: Iterable[str]) -> tuple[list[str], lis
     return [caption.text for caption in picture.captions], labels
 
 
-def _why_there(placed: Placed, s: int, column: int, chosen: Candidate) -> str:
+def _why_there(board: Considered, placed: Placed, s: int, column: int, chosen: Candidate) -> str:
     """A sentence such as: The fourth of 9 photographs in Lemon cake, which follow your steps."""
     row, place = int(placed.row[s, column]), int(placed.place[s, column])
     name, size = placed.names[row], placed.sizes[row]
     reason = f"The {ordinal(place)} of {size:,} photographs in {name}, which follow your steps"
     if size == 1:
         reason = f"The only photograph in {name}"
+    if taken := board.when_where(s, chosen.picture.id):
+        reason += f"; {taken}"
     if chosen.probability is not None and fit_of(chosen.probability) != "fits":
         reason += f"; {SURE[fit_of(chosen.probability)]}"
     return f"{reason}."
@@ -280,6 +284,7 @@ def _why(  # noqa: PLR0917
     parts = [f"caption {_quoted(in_captions)}"] if in_captions else []
     if in_labels:
         parts.append(f"label {_quoted(in_labels)}")
+    parts += filter(None, [board.when_where(s, chosen.picture.id)])
     parts += _written_in(board, s, column, shown.get(chosen.picture.id, ""))
     if not parts:
         strongest = max(chosen.channels, key=chosen.channels.__getitem__, default=None)

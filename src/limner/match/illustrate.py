@@ -42,6 +42,7 @@ from limner.match.rows import (
     place_named,
 )
 from limner.match.spread import picture_count, spared_steps
+from limner.match.when_where import WhenWhere
 from limner.progress import Progress
 from limner.records import (
     WEAK,
@@ -85,6 +86,8 @@ class BoardOptions(Record):
             ``any``.
         shared: whether the named pictures are those of several texts.
         fill: whether steps to which no named picture belongs get one from the rest of the library.
+        cover: id of the picture that stands for the text, or ``none``; None for the one that the text names,
+            or that the row of named pictures has for its title.
         runners_up: number of other candidates listed per step.
     """
 
@@ -99,6 +102,7 @@ class BoardOptions(Record):
     order: Arrangement = "taken"
     shared: bool = False
     fill: bool = False
+    cover: str | None = None
     runners_up: int = Field(default=3, ge=0)
 
     @field_validator("count", mode="before")
@@ -191,6 +195,7 @@ class BoardScores:
         likes: similarity of candidates to the pictures expected at other steps, by space.
         row: the pictures that are named beside the text; None for the whole library.
         placed: what the order of photographs says about the candidates; None if it says nothing.
+        stated: see `score_board`.
     """
 
     story: Story
@@ -220,6 +225,7 @@ class BoardScores:
     likes: Mapping[str, ExpectedSimilarity]
     row: NamedRow | None
     placed: Placed | None
+    stated: WhenWhere | None
 
     def answers(self, words: QueryTexts, options: BoardOptions) -> bool:
         """Whether these candidates can be reused for given texts and options; fixed pictures may differ."""
@@ -227,6 +233,10 @@ class BoardScores:
             (one.bans, one.candidates, one.named, one.order, one.shared) for one in (self.options, options)
         )
         return self.words is words and own == other
+
+    def reason(self, step: int, picture: str) -> str:
+        """Reason of time and place for a picture at a step; "" if there is none."""
+        return self.stated.reason(step, picture) if self.stated else ""
 
     def column(self, step: int, picture: str) -> int:
         """Column of a picture among the candidates of a step; `BLANK` if it is not one."""
@@ -251,7 +261,7 @@ class BoardScores:
         )
 
 
-def score_board(
+def score_board(  # noqa: PLR0915  (it shares many arrays)
     story: Story,
     gallery: Gallery | Index,
     channels: Sequence[Channel],
@@ -265,6 +275,7 @@ def score_board(
     calibrated: bool = True,
     row: NamedRow | None = None,
     folders: Folders | None = None,
+    stated: WhenWhere | None = None,
     known: BoardScores | None = None,
     progress: Progress | None = None,
 ) -> BoardScores:
@@ -288,6 +299,7 @@ def score_board(
         row: the pictures that are named beside the text, and no others are used; None for the whole library.
         folders: the folders of the library, whose photographs may lie along the steps in their order; None
             leaves them out.
+        stated: what the text says of when and where, compared with the pictures that are searched.
         known: earlier scores for the same channels and gallery; if the text is the same, everything that
             does not depend on fixed pictures is reused.
         progress: receiver of the progress; an error that it raises ends the work.
@@ -311,7 +323,7 @@ def score_board(
     wanted = {**given, **held, **options.pins}
     index = _among(every, asked, options, wanted, compared, row)
     progress.advance(0)
-    fits = _Evidence(asked, channels, words, calibration, options.candidates)
+    fits = _Evidence(asked, channels, words, calibration, options.candidates, stated)
     before, rows = (
         known.pool if known is not None and again and known.index is index else None,
         list[LibraryRow](),
@@ -326,7 +338,8 @@ def score_board(
     spaces = _spaces(index, compared)
     nearby = set(most_similar_rows(index, guides, spaces.get("looks"), options.candidates, barred))
     extra, members = {*shown.values(), *nearby}, _rows_of(index, rows if row is None else [row, *rows])
-    pool, own = fits.pool(index, [*extra, *banned.tolist(), *members], barred, before)
+    pool, plain = fits.pool(index, [*extra, *banned.tolist(), *members], barred, before)
+    own = plain + (stated.evidence(pool, calibration) if stated else 0.0)
     if row is not None and ordered:
         pool = replace(pool, groups=_groups_of(pool, row))
     banned_cells = np.isin(pool.rows, banned)[pool.items] & pool.there
@@ -350,10 +363,12 @@ def score_board(
     placed = None
     if row is not None and ordered:
         usable = np.isin(pool.rows, members)[pool.items] & pool.there & ~banned_cells
-        likely = np.where(usable, np.where(np.isfinite(own), own, 0.0), -np.inf)
-        placed = place_named(pool, likely, row, fixed, calibration)
+        likely = np.where(usable, np.where(np.isfinite(plain), plain, 0.0), -np.inf)
+        title = fits.of_title(story, index, members, pool)
+        placed = place_named(pool, likely, row, fixed, calibration, title, stated)
     elif rows and folders is not None:
-        placed = place_in_library(pool, own, alone, freely, rows, folders, fixed)
+        likely = np.where(np.isfinite(own), np.where(np.isfinite(plain), plain, 0.0), -np.inf)
+        placed = place_in_library(pool, likely, alone, freely, rows, folders, fixed, stated)
     return BoardScores(
         story=story,
         cast=cast,
@@ -382,6 +397,7 @@ def score_board(
         likes=likes,
         row=row,
         placed=placed,
+        stated=stated,
     )
 
 
@@ -394,6 +410,7 @@ class _Evidence:
     words: QueryTexts
     calibration: Calibration
     count: int
+    stated: WhenWhere | None
 
     @property
     def requests(self) -> list[tuple[list[EncodedChannel], int]]:
@@ -413,10 +430,23 @@ class _Evidence:
     ) -> tuple[Index, Pool | None, list[LibraryRow]]:
         """The rows that the candidates speak for; an index with their photographs, and candidates of it."""
         pool, own = self.pool(index, (), _barred(index, row, options.bans), known)
-        rows = likely_rows(pool, own, folders, story, None if row is None else frozenset(row.pictures))
+        among = None if row is None else frozenset(row.pictures)
+        rows = likely_rows(pool, own, folders, story, among, self.stated)
         more = [picture for one in rows for place in one.places for picture in place]
         wider = every.among(self.requests, [*_named(wanted, options), *more]) if rows else index
         return wider, pool if wider is index else None, rows
+
+    def of_title(self, story: Story, index: Index, members: Sequence[int], pool: Pool) -> Float64Array:
+        """Evidence (C,) of candidates for the title of the text; 0 for all but some gallery rows."""
+        words = QueryTexts([[story.title]], (), None if self.words.languages is None else [story.language])
+        every = self.channels if words.worded.any() else ()
+        asked = [EncodedSteps.by(one, words) for one in every if one.name != RELATION]
+        if not any(one.reads.any() for one in asked):
+            return np.zeros(len(pool.rows))
+        barred = np.zeros(len(index.gallery), dtype=bool)
+        own = pool_of(index, asked, self.calibration, count=1, extra=members, barred=barred)
+        found = dict(zip(own.rows[own.items[0]].tolist(), evidence(own, self.calibration)[0], strict=True))
+        return np.array([found.get(row, 0.0) for row in pool.rows.tolist()])
 
     def pool(
         self, index: Index, extra: Sequence[int], barred: BoolArray, known: Pool | None
@@ -430,6 +460,7 @@ class _Evidence:
             extra=sorted(set(extra)),
             barred=barred,
             known=known,
+            fitting=self.stated.fitting(index.gallery.ids) if self.stated and known is None else (),
         )
         own = np.where(self.words.worded[:, None], evidence(pool, self.calibration), -np.inf)
         for channel in self.channels:
@@ -527,7 +558,9 @@ def choose_pictures(
     texts = step_texts(scored.story)
     every = scored.row is not None and scored.row.follows(len(texts))
     count = picture_count(scored.story, texts, options.count or ("all" if every else None))
-    spared = spared_steps(chosen, chance, fits, count, scored.fixed, outside)
+    marked = {place for place in scored.story.places if chosen[place] != BLANK}
+    count += len(marked) if options.count is None else 0
+    spared = spared_steps(chosen, chance, fits, count, scored.fixed, marked.union(outside))
     if spared:
         fixed = {**scored.fixed, **dict.fromkeys(spared, BLANK)}
         chosen = _assigned(worth, fits, groups, fixed, allow_repeats=options.allow_repeats)
@@ -559,6 +592,7 @@ def choose_pictures(
         written=written,
         placed=scored.placed,
         named_row="" if scored.row is None else scored.row.name,
+        when_where=scored.reason,
     )
     steps, row = explain(considered, pictures, as_it_is or {}), None
     if scored.row is not None:
@@ -685,6 +719,7 @@ def _of_step(
         written=written,
         placed=placed,
         named_row="" if scored.row is None else scored.row.name,
+        when_where=lambda _, picture: scored.reason(step, picture),
     )
     return explain(considered, pictures)[0].model_copy(update={"position": step})
 

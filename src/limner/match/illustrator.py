@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -36,16 +36,19 @@ from limner.match.languages import (
     unreadable,
 )
 from limner.match.probabilities import OCR, PIXELS, WORDS, agreement, evidence, first_of, probabilities
-from limner.records import Board, BoardStep, Candidate, Story
+from limner.match.when_where import WhenWhere
+from limner.records import NO_COVER, Board, BoardStep, Candidate, Picture, Story
 from limner.store import Only, Store
 from limner.store.search import Channel, EncodedChannel, Evidence, Index, Request
 from limner.store.vectors import FEW_TEXTS, BoolArray
+from limner.text.dates import Said, said_by, said_in
 
 if TYPE_CHECKING:
     from limner.encoders.trained import TrainedRun
     from limner.match.cast import Cast
     from limner.match.given_pictures import GivenPictures
     from limner.match.illustrate import BoardOptions, BoardScores
+    from limner.match.rows import Placed
     from limner.progress import Progress
 
 NONE = "none"
@@ -61,6 +64,8 @@ RERANKED = 1000
 """The same for a search with wanted or unwanted words in addition."""
 READ_WHOLE = 200_000
 """Up to this many pictures that meet the conditions, all are compared, however large the library is."""
+COVERS = 0.4
+"""A photograph that stands for the whole text with a lower probability is not its cover."""
 OUTSIDE = "The text shows this picture itself. It is not in the library and does not influence other steps."
 Value = TypeVar("Value")
 
@@ -245,13 +250,16 @@ class Illustrator:
         named = chosen.pins | dict(pins or {})
         if min(named, default=1) < 1:
             raise ConfigError(f"{where}: pins: step {min(named)}; steps count from 1")
-        inside = self.library.under(chosen.named) if chosen.named and (named or bans or chosen.bans) else []
+        by_name = named or bans or chosen.bans or chosen.cover
+        inside = self.library.under(chosen.named) if chosen.named and by_name else []
 
         def found(name: str) -> str:
             """Id of a picture; if several have the name, that of the named pictures."""
             own = {one.id for one in inside if any(Path(path).name == name for path in one.paths)}
             return own.pop() if len(own) == 1 else self.library.find(name).id
 
+        if chosen.cover not in (None, NO_COVER):
+            chosen = chosen.model_copy(update={"cover": found(chosen.cover)})
         fixed = {
             step - 1: None if name is None or name == NONE else found(name) for step, name in named.items()
         }
@@ -327,12 +335,15 @@ class Illustrator:
                 rewritten=rewritten,
                 progress=progress,
             )
-            return filled.model_copy(update={"row": board.row, "settings": board.settings | {"fill": True}})
+            settings = board.settings | {"fill": True}
+            return filled.model_copy(update={"row": board.row, "cover": board.cover, "settings": settings})
         from limner.match.illustrate import choose_pictures
         from limner.progress import Progress
 
         progress = progress or Progress()
         given = {} if shown is None else shown.inside
+        told = self._told(story, options, {*given, *(held or {})})
+        held = {**told, **(held or {})}
         outside = {} if shown is None else {**shown.outside}
         missing = {} if shown is None else {**shown.missing}
         for step in options.pins:
@@ -370,12 +381,18 @@ class Illustrator:
             for step, why in missing.items():
                 reason = f"The text itself shows a picture here, {why}."
                 found[step] = found[step].model_copy(update={"blank": "missing", "reason": reason})
+            for step, named in told.items():
+                there = found[step].picture
+                if there is not None and there.id == named:
+                    why = f"The text names this picture: {Path(there.path).name}."
+                    found[step] = found[step].model_copy(update={"reason": why, "probability": None})
             stated = options.settings()
             settings = board.settings | {"pins": stated["pins"], "bans": stated["bans"]}
             if self.model is not None:
                 named = f"{self.model.folder.resolve().name} {self.model.fingerprint[:12]}"
                 settings |= {"model": named, "relation": _written(relations)}
-            board = board.model_copy(update={"steps": tuple(found), "settings": settings})
+            cover = self._cover(board, options, scored.placed)
+            board = board.model_copy(update={"steps": tuple(found), "settings": settings, "cover": cover})
             if self.model is None:
                 return board
             ids = [step.chosen.picture.id for step in found if step.chosen is not None]
@@ -383,6 +400,32 @@ class Illustrator:
             from limner.match.trained import predicted
 
             return predicted(board, self.model, self.index.among((), own).gallery)
+
+    def _told(self, story: Story, options: BoardOptions, others: Collection[int]) -> dict[int, str]:
+        """Id of the picture that each step names; of named pictures first, then of the library."""
+        from limner.match.named_pictures import named_pictures
+
+        inside = {one.id for one in self.library.under(options.named)} if options.named else ()
+        own = named_pictures(story, (pair for pair in self.library.words() if pair[0] in inside))
+        told = {**named_pictures(story, self.library.words()), **own}
+        used = {*options.bans, *options.pins.values()}
+        free = {
+            one: step
+            for step, one in sorted(told.items(), reverse=True)
+            if step not in {*others, *options.pins}
+        }
+        return {step: one for one, step in free.items() if one not in used}
+
+    def _cover(self, board: Board, options: BoardOptions, placed: Placed | None) -> Picture | None:
+        """The picture that stands for the text: what a person named, or what the row has for its title."""
+        if options.cover is not None:
+            return None if options.cover == NO_COVER else self.library.pictures([options.cover])[0]
+        story, shown = board.story, {step.picture.id for step in board.steps if step.picture is not None}
+        is_stated = story.cover or story.blocks[0].pictures or story.blocks[0].kind == "wanted"
+        if is_stated or placed is None or not story.title.strip() or self.model:
+            return None
+        free = [one for one, chance in placed.cover.items() if chance >= COVERS and one not in shown]
+        return self.library.pictures([max(free, key=placed.cover.__getitem__)])[0] if free else None
 
     def offers(
         self,
@@ -543,7 +586,7 @@ class Illustrator:
         from limner.match.illustrate import score_board
         from limner.match.rows import named_row
 
-        story, _, channels, readings = asked
+        story, codes, channels, readings = asked
         progress.advance(0)  # after waiting for other threads
         row = None
         if options.named:
@@ -560,12 +603,19 @@ class Illustrator:
             calibrated=self.calibrated,
             row=row,
             folders=self.library if self.model is None and options.order != "any" else None,
+            stated=self._stated(said_in(story, codes), None if row is None else row.pictures),
             known=next((one for one in self._recent_scores if one.words is readings[1]), None),
             progress=progress,
         )
         if self.model is None:
             self._recent_scores.appendleft(scored)
         return scored
+
+    def _stated(self, said: Sequence[Sequence[Said]], among: Iterable[str] | None) -> WhenWhere | None:
+        """What a text says of when and where, compared with some pictures; None if it says nothing."""
+        if self.model is not None or not any(one != Said() for each in said for one in each):
+            return None
+        return WhenWhere(said, self.library.taken(), among) or None
 
     def language_note(self, text: Story | str) -> str | None:
         """Note on a text that is wholly or partly in a language that no encoder reads; otherwise None.
@@ -636,14 +686,18 @@ class Illustrator:
             return Matches(searched=len(self.library))
         unwanted = self._asked(without, "--without")
         numbers = load()
+        said = [[said_by(text[:1].upper() + text[1:], code, heading=True)]]
         with self._computing():
             count = max(limit, RERANKED if without else CONSIDERED)
             requests = [([one.search()], count if without else limit) for one in asked]
+            stated = self._stated(said, None if only == Only() else self.library.passing(only, used))
             index, barred, searched = self._among(requests, only, used)
             if not searched:
                 return Matches(searched=0)
-            pool = replace(pool_of(index, asked, numbers, count=count, barred=barred), available=searched)
-            own = evidence(pool, numbers)
+            fitting = stated.fitting(index.gallery.ids) if stated else ()
+            pool = pool_of(index, asked, numbers, count=count, barred=barred, fitting=fitting)
+            pool = replace(pool, available=searched)
+            own = evidence(pool, numbers) + (stated.evidence(pool, numbers) if stated else 0.0)
             for one in unwanted:
                 against = _scored(index, one, pool.rows, barred, lambda pool: evidence(pool, numbers))
                 own -= against[pool.items]

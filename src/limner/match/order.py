@@ -43,6 +43,8 @@ LISTED = 0.97
 """Probability that as many photographs as steps are one for each step."""
 SHOWN_FIRST = 0.05
 """Probability that the first photograph of a row shows the last step: the finished thing."""
+COVER = 0.1, 0.05
+"""Probabilities that the first or the last photograph of a row shows no step, but what the title says."""
 IN_ORDER = 0.97
 """Probability that a named row follows the steps."""
 NAMED = {"pixels": 0.4, "words": 1.0}
@@ -283,17 +285,36 @@ class Photographs:
         listed = np.log(np.maximum(one_each, 1e-300)).sum(axis=1) + alike
         return _either(LISTED, listed, np.eye(steps)[None], total, belongs)
 
-    def aligned(self, likelihood: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """The same, where the first photograph may also show the finished thing."""
+    def aligned(self, likelihood: Float64Array, title: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """The same, where the first or the last photograph may stand for the whole text.
+
+        The first one may also show the finished thing: then it stands for the text and shows the last step.
+
+        Args:
+            likelihood: (B, S, n).
+            title: (B, n) likelihoods of the title.
+        Returns:
+            (B,) logarithms of the sums, and probabilities (B, S + 1, n), the last of which are the title's.
+        """
         total, belongs = self.walked(likelihood)
+        belongs = np.pad(belongs, ((0, 0), (0, 1), (0, 0)))
         if likelihood.shape[2] < 3:
             return total, belongs
-        rest, later = self.part(slice(1, None)).walked(likelihood[:, :, 1:])
         same, on = (weights[0, -1] for weights in self.pairs)
-        finished = (1 - self.stranger[0]) * same / on * likelihood[:, -1, 0]
-        moved = np.zeros_like(belongs)
-        moved[:, :, 1:], moved[:, -1, 0] = later, 1 - self.stranger[0]
-        return _either(SHOWN_FIRST, np.log(np.maximum(finished, 1e-300)) + rest, moved, total, belongs)
+        finished = SHOWN_FIRST * same / on * likelihood[:, -1, 0]
+        # of as many photographs as steps, a cover would leave a step without one
+        first, end = COVER if likelihood.shape[2] > likelihood.shape[1] else (0.0, 0.0)
+        for at, rest, prior, step, alone in (
+            (0, slice(1, None), SHOWN_FIRST + first, finished, first * title[:, 0]),
+            (-1, slice(None, -1), end, 0.0, end * title[:, -1]),
+        ):
+            if prior:
+                fits = np.maximum(step + alone, 1e-300)
+                moved, here = np.zeros_like(belongs), 1 - self.stranger[at]
+                others, moved[:, :-1, rest] = self.part(rest).walked(likelihood[:, :, rest])
+                moved[:, -2, at], moved[:, -1, at] = here * step / fits, here
+                total, belongs = _either(prior, np.log(here * fits / prior) + others, moved, total, belongs)
+        return total, belongs
 
     def stretch(self, likelihood: Float64Array, more: Float64Array) -> tuple[Float64Array, Float64Array]:
         """`walked` along a part of the row that may begin and end anywhere.
@@ -328,14 +349,22 @@ class Alignment:
         belongs: (S, n) probability that a photograph belongs to a step; a column adds up to at most 1.
         gain: log-likelihood that the text adds, divided by the number of steps.
         kept: mean probability that a photograph belongs to a step.
+        cover: (n,) probability that a photograph stands for the whole text.
     """
 
     belongs: Float64Array
     gain: float
     kept: float
+    cover: Float64Array
 
 
-def align(evidence: Float64Array, row: Photographs, given: Mapping[int, int]) -> Alignment:
+def align(
+    evidence: Float64Array,
+    row: Photographs,
+    given: Mapping[int, int],
+    title: Float64Array,
+    ratios: Float64Array | float = 1.0,
+) -> Alignment:
     """Align the photographs of a named row with the steps of a text.
 
     If there are as many photographs as steps, they are a list: a photograph given to a step moves to that
@@ -345,13 +374,17 @@ def align(evidence: Float64Array, row: Photographs, given: Mapping[int, int]) ->
         evidence: (S, n) log-likelihood ratios, photographs in order.
         row: the photographs.
         given: step of the photographs that are given to one, by place.
+        title: (n,) log-likelihood ratios of the title.
+        ratios: (S, n) likelihood ratios of when and where, which count in full.
     """
     steps, count = evidence.shape
-    likelihood = scaled(evidence)
+    likelihood, fits = scaled(evidence) * ratios, np.exp(np.maximum(title, LOWEST))
+    fits /= fits.mean()
     row = row.certain(list(given))
     for place, step in given.items():
         likelihood[:, place] = 1e-12
         likelihood[step, place] = 1.0
+        fits[place] = 1e-12
     loose = (1 - row.stranger) * likelihood / steps
     loose /= loose.sum(axis=0) + row.stranger
     listed = np.arange(count)
@@ -360,12 +393,17 @@ def align(evidence: Float64Array, row: Photographs, given: Mapping[int, int]) ->
         at = {step: place for place, step in given.items()}
         listed = np.array([at[step] if step in at else next(rest) for step in range(steps)])
     moved = Photographs(row.stranger[listed], tuple(one[np.ix_(listed, listed)] for one in row.pairs))  # type: ignore[arg-type]
-    total, both = moved.aligned(np.stack([likelihood[:, listed], np.ones_like(likelihood)]))
-    belongs = np.zeros_like(likelihood)
+    nothing = np.ones((steps + 1, count))
+    total, both = moved.aligned(
+        np.stack([likelihood[:, listed], nothing[1:]]), np.stack([fits[listed], nothing[0]])
+    )
+    belongs = np.zeros_like(nothing)
     belongs[:, listed] = both[0]
+    belongs, cover = belongs[:-1], belongs[-1]
     gain = float(total[0] - total[1])
     share = float(np.exp(-np.logaddexp(0.0, -log(IN_ORDER / (1 - IN_ORDER)) - gain)))
-    return Alignment(share * belongs + (1 - share) * loose, gain / steps, float(1 - row.stranger.mean()))
+    belongs = share * belongs + (1 - share) * loose
+    return Alignment(belongs, gain / steps, float(1 - row.stranger.mean()), share * cover)
 
 
 PRIORS = {"none": 0.77, "order": 0.13, "any": 0.05, "stretch": 0.03}
@@ -409,6 +447,7 @@ def beliefs(  # noqa: PLR0917
     outside: Sequence[Float64Array],
     known: Sequence[float],
     pictures: int,
+    inside: Sequence[Float64Array] = (),
 ) -> list[Belief]:
     """Weigh the rows of a library as explanations of a text's pictures.
 
@@ -424,6 +463,7 @@ def beliefs(  # noqa: PLR0917
             probable than that of the row.
         known: by row, log-odds of what is known of it otherwise.
         pictures: number of pictures of the library.
+        inside: by row, (S, n) likelihoods by which its own photographs are placed, if they are others.
     """
     found: list[tuple[float, int, Float64Array]] = []
     kinds: list[float] = []
@@ -432,28 +472,31 @@ def beliefs(  # noqa: PLR0917
         zip(likelihoods, rows, given, outside, strict=True)
     ):
         steps, count = likelihood.shape
-        shown, row = likelihood.copy(), photographs.certain(list(fixed))
+        both = np.stack([likelihood, np.ones_like(likelihood), *inside[number : number + 1]])
+        shown, placed, row = both[0], both[2 if inside else 0], photographs.certain(list(fixed))
         for place, step in fixed.items():
-            shown[:, place] = 1e-12
-            shown[step, place] = steps
+            both[[0, -1 if inside else 0], :, place] = 1e-12
+            both[[0, -1 if inside else 0], step, place] = steps
         level = float(np.log(shown.mean(axis=1)).sum())
         share = min(1.0, LEVEL[0] / (1 + LEVEL[1] * (steps - 1)))
         kinds.append(log(count / whole) + share * level)
         # a picture outside the row that fits better speaks against the row
         against = float(np.log1p(-(np.minimum(better, 0.99) ** 2)).sum())
         bonus = len(fixed) * log(pictures / count) - (1 - share) * level + against + known[number]
-        both = np.stack([shown, np.ones_like(shown)])
         total, belongs = row.walked(both)
         prior = log(PRIORS["order"] * count**0.5 / roots) + bonus
-        found.append((prior + float(total[0] - total[1]), number, belongs[0]))
-        mean = OF_ROW * shown.mean(axis=1, keepdims=True) + 1 - OF_ROW
+        found.append((prior + float(total[0] - total[1]), number, belongs[2 if inside else 0]))
+        mean, within = (OF_ROW * one.mean(axis=1, keepdims=True) + 1 - OF_ROW for one in (shown, placed))
         prior = log(PRIORS["any"] * count / whole)
-        found.append((prior + float(np.log(mean).sum()) + bonus, number, OF_ROW * shown / count / mean))
+        found.append((prior + float(np.log(mean).sum()) + bonus, number, OF_ROW * placed / count / within))
         if count > steps:
-            total, belongs = row.stretch(np.repeat(both, len(RUNS), axis=0), np.tile(RUNS, 2)[:, None])
+            total, belongs = row.stretch(
+                np.repeat(both, len(RUNS), axis=0), np.tile(RUNS, len(both))[:, None]
+            )
             prior = log(PRIORS["stretch"] / len(RUNS) * count / whole) + bonus
-            gains = total[: len(RUNS)] - total[len(RUNS) :]
-            found += [(prior + float(gain), number, belongs[at]) for at, gain in enumerate(gains)]
+            gains = total[: len(RUNS)] - total[len(RUNS) : 2 * len(RUNS)]
+            parts = belongs[-len(RUNS) if inside else 0 :]
+            found += [(prior + float(gain), number, parts[at]) for at, gain in enumerate(gains)]
     kind = float(np.logaddexp.reduce(kinds)) if kinds else 0.0
     logs = np.array([log(PRIORS["none"]) + KIND * max(kind, 0.0), *(weight for weight, _, _ in found)])
     shares = np.exp(logs - np.logaddexp.reduce(logs))[1:]

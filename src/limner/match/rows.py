@@ -22,6 +22,7 @@ from limner.match.calibration import Calibration
 from limner.match.candidates import Float64Array, IntArray, Pool
 from limner.match.order import INSIDE, LOWEST, NAMED, OF_ROW, Photographs, align, beliefs
 from limner.match.probabilities import PIXELS, WORDS, first_of
+from limner.match.when_where import WhenWhere
 from limner.pictures.taking import RowOrder, row_order
 from limner.records import Arrangement, Picture, Story
 from limner.store.vectors import BoolArray, Gallery
@@ -229,6 +230,7 @@ class Placed:
         row: (S, K) index of the row in `names` and `sizes`.
         names, sizes: names of the rows, and numbers of their places.
         steps: step to which the photographs of a named row belong, by id; others belong to none.
+        cover: probability that a photograph of a named row stands for the whole text, by id.
     """
 
     value: Float64Array
@@ -238,6 +240,7 @@ class Placed:
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     steps: Mapping[str, int] = field(default_factory=dict)
+    cover: Mapping[str, float] = field(default_factory=dict)
 
     def part(self, cells: slice) -> Placed:
         """Some of the steps."""
@@ -257,6 +260,11 @@ def _compared(gallery: Gallery, rows: IntArray) -> Photographs:
     return Photographs.of(
         *(gallery.space(name).vectors(rows).astype(np.float64) for name in (LOOKS, CONTENT))
     )
+
+
+def _ids(pool: Pool, candidates: IntArray) -> list[str]:
+    """Ids of some candidates."""
+    return [pool.gallery.ids[row] for row in pool.rows[candidates].tolist()]
 
 
 def _dense(pool: Pool, values: Float64Array, empty: float) -> Float64Array:
@@ -280,12 +288,14 @@ def _worded(pool: Pool) -> BoolArray:
     return found
 
 
-def place_named(
+def place_named(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     row: NamedRow,
     given: Mapping[int, int | None],
     calibration: Calibration,
+    title: Float64Array,
+    stated: WhenWhere | None = None,
 ) -> Placed:
     """Place the photographs of a named row that has an order.
 
@@ -295,6 +305,8 @@ def place_named(
         row: the row.
         given: gallery row of the picture of fixed steps, or None for a blank, by step.
         calibration: the weights.
+        title: (C,) evidence of the candidates for the title of the text.
+        stated: what the text says of when and where, compared with the photographs of the row.
     """
     number = {pool.gallery.ids[gallery_row]: at for at, gallery_row in enumerate(pool.rows.tolist())}
     known = _dense(pool, evidence, -np.inf)
@@ -322,14 +334,16 @@ def place_named(
         numbered = {}  # a list that was reordered
     wanted = {at: free.index(step) for at, step in {**numbered, **step_of}.items() if step in free}
     value, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)
-    chance, lies = np.zeros(known.shape), {}
+    chance, lies, cover = np.zeros(known.shape), {}, {}
     if shots and free:
         first = np.array([own[0] for own in shots])
         cells = np.ix_(np.array(free), first)
-        told = known[cells] * np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
-        found = align(
-            np.where(np.isfinite(told), told, 0.0), _compared(pool.gallery, pool.rows[first]), wanted
-        )
+        told = np.vstack([known[cells], title[first]])
+        told *= np.where(_worded(pool)[first], NAMED["words"], NAMED["pixels"])
+        told = np.where(np.isfinite(told), told, 0.0)
+        ratios = stated.ratios(_ids(pool, first))[free] if stated else 1.0
+        photographs = _compared(pool.gallery, pool.rows[first])
+        found = align(told[:-1], photographs, wanted, told[-1], ratios)
         belongs = found.belongs
         present = belongs.sum(axis=0) >= PRESENT
         typical = _dense(pool, _typical(pool, calibration), 0.0)[cells]
@@ -337,10 +351,13 @@ def place_named(
         if not step_of:
             mean = float((belongs * typical).sum() / max(belongs.sum(), 1e-9))
             own = calibration.row.own(found.gain, found.kept, mean)
+            own /= own + (1 - own) / stated.odds if stated else 1.0
         certain = own * calibration.row.placed(belongs)
         for at, mine in enumerate(shots):
+            cover[pool.gallery.ids[int(pool.rows[mine[0]])]] = float(found.cover[at])
             for version, one in enumerate(mine):
                 value[free, one] = belongs[:, at] * (1 - 1e-6 * version) if present[at] else -np.inf
+                value[free[-1], one] *= 1 - found.cover[at]  # its other photographs go before the cover
                 chance[free, one], place_of[free, one] = certain[:, at], at + 1
                 if belongs[:, at].sum() >= BELONGS:
                     lies[pool.gallery.ids[int(pool.rows[one])]] = free[int(belongs[:, at].argmax())]
@@ -352,6 +369,7 @@ def place_named(
         names=(row.name,),
         sizes=(len(shots),),
         steps=lies,
+        cover=cover,
     )
 
 
@@ -369,12 +387,13 @@ def _typical(pool: Pool, calibration: Calibration) -> Float64Array:
     return found
 
 
-def likely_rows(
+def likely_rows(  # noqa: PLR0917
     pool: Pool,
     evidence: Float64Array,
     catalogue: Folders,
     story: Story,
     among: frozenset[str] | None = None,
+    stated: WhenWhere | None = None,
 ) -> list[LibraryRow]:
     """The rows of a library that the candidates speak for, best first.
 
@@ -384,9 +403,10 @@ def likely_rows(
         catalogue: the library.
         story: the text.
         among: ids of the only pictures that count; None for all.
+        stated: what the text says of when and where, compared with the library.
     """
-    known = _likelihood(pool, evidence)
     ids = [pool.gallery.ids[row] for row in pool.rows.tolist()]
+    known = _likelihood(pool, evidence) * (stated.ratios(ids, once=True) if stated else 1.0)
     folders, inverse = np.unique(catalogue.folders_of(ids), return_inverse=True)
     sums = np.zeros((len(known), len(folders)))
     np.add.at(sums.T, inverse, known.T)
@@ -487,6 +507,7 @@ def place_in_library(  # noqa: PLR0917
     rows: Sequence[LibraryRow],
     catalogue: Folders,
     given: Mapping[int, int | None],
+    stated: WhenWhere | None = None,
 ) -> Placed | None:
     """Weigh the rows of a library, and place their photographs.
 
@@ -498,6 +519,7 @@ def place_in_library(  # noqa: PLR0917
         rows: from `likely_rows`.
         catalogue: the library.
         given: see `place_named`.
+        stated: see `likely_rows`.
     Returns:
         None if there is no row.
     """
@@ -513,16 +535,18 @@ def place_in_library(  # noqa: PLR0917
     known_odds = _dense(pool, odds, -np.inf)
     best = np.maximum(known_odds.max(axis=1, keepdims=True), LOWEST)
     by_itself = fitting.max(axis=1, keepdims=True) * np.exp(OWN_STEP * np.minimum(known_odds - best, 0.0))
-    told, compared, outside = [], [], []
+    told, compared, outside, inside = [], [], [], list[Float64Array]()
     for members in firsts:
         told.append(likelihood[np.ix_(np.array(free), members)])
+        if stated:
+            inside.append(told[-1] * stated.within(_ids(pool, members))[free])
+            told[-1] = told[-1] * stated.ratios(_ids(pool, members), once=True)[free]
         compared.append(_compared(pool.gallery, pool.rows[members]))
         best = np.delete(by_itself[free], members, axis=1).max(axis=1, initial=0.0)
         outside.append(np.maximum(best - by_itself[np.ix_(np.array(free), members)].max(axis=1), 0.0))
     titled = [TITLED * row.titled for row in kept]
-    weighed = beliefs(
-        told, compared, catalogue.folder_sizes.tolist(), wanted, outside, titled, pool.available
-    )
+    sizes = catalogue.folder_sizes.tolist()
+    weighed = beliefs(told, compared, sizes, wanted, outside, titled, pool.available, inside)
     none = max(1.0 - sum(one.weight for one in weighed), 0.0)
     value, chance = none * by_itself, none * fitting
     strongest, place_of = np.zeros(known.shape), np.zeros(known.shape, dtype=np.int64)

@@ -24,10 +24,12 @@ from numpy.typing import NDArray
 from limner.checksums import checksum
 from limner.errors import DataError
 from limner.files import composed_text
+from limner.language import folded
+from limner.pictures.places import places
 from limner.records import Picture
 from limner.scale.cache import Cache
-from limner.scale.store import PICTURES, PICTURES_SCHEMA, PRESENT, TableState, TableStore
-from limner.store import Facets, Only
+from limner.scale.store import COORDINATES, FILES, PICTURES, PICTURES_SCHEMA, PRESENT, TableState, TableStore
+from limner.store import Facets, Only, Taken
 
 Shape = Literal["landscape", "portrait", "square"]
 Order = Literal["path", "newest", "oldest"]
@@ -39,7 +41,7 @@ Groups = NDArray[np.uint64]
 """Near-duplicate groups: the first 64 bits of the id of each group."""
 ID_BYTES = 32
 _CHUNK = 65_536
-_FORMAT = 5
+_FORMAT = 6
 _IDS = b"ids"
 _TEXTS = pa.large_list(pa.struct([("text", pa.large_string()), ("source", pa.large_string())]))
 _CLASSES = pa.large_list(pa.struct([("name", pa.large_string()), ("probability", pa.float64())]))
@@ -123,7 +125,8 @@ class Catalogue:
     """The existing pictures of a library at the time of reading: one Arrow table.
 
     Rows are sorted by id. Columns are those of `pictures`, with ids and groups as bytes; `by_path`, the row
-    numbers sorted by first path; and `said`, file names and captions in lower case and composed form.
+    numbers sorted by first path; `said`, file names and captions in lower case and composed form; and
+    `places`, numbers of the places where a picture was taken.
 
     Attributes:
         ids: ids of the pictures, ascending.
@@ -149,7 +152,8 @@ class Catalogue:
         """
         cache = cache if isinstance(cache, Cache) else Cache(cache)
         state = state or store.state(PICTURES)
-        key = checksum(repr((_FORMAT, state.stamp)).encode())
+        stated = [store.state(name).stamp for name in (FILES, COORDINATES)]
+        key = checksum(repr((_FORMAT, state.stamp, stated)).encode())
         made = cache.kept(PICTURES, key, ".arrow", partial(_write, store, state))
         return cls(pa.ipc.open_file(pa.py_buffer(made)).get_batch(0))
 
@@ -173,6 +177,18 @@ class Catalogue:
             DataError: there is no such picture.
         """
         return self._take(self._rows(ids))
+
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Id and each file name and caption of every picture, in lower case."""
+        for picture, lines in zip(self.ids, self._table["said"].to_pylist(), strict=True):
+            yield from ((picture, line) for line in lines.split("\n"))
+
+    @cached_property
+    def taken(self) -> Taken:
+        """When and where the pictures were taken."""
+        known = pc.if_else(pc.equal(_days(self._table), ""), "0", _days(self._table))
+        days = pc.cast(pc.replace_substring(known, "-", ""), pa.int64()).to_numpy()
+        return Taken({one: row for row, one in enumerate(self.ids)}, days, *_located(self._table))
 
     def under(self, places: Sequence[str]) -> list[Picture]:
         """Pictures with a file at one of the paths, or below one of them, in order of ids."""
@@ -242,7 +258,8 @@ class Catalogue:
         Args:
             offset: number of pictures to skip, ≥ 0.
             limit: maximum number of pictures, ≥ 0.
-            words: only pictures whose file name or captions contain this, in upper or lower case.
+            words: only pictures whose file name or captions contain this, in upper or lower case, or that
+                were taken at a place of this name.
             only: further conditions; None for none.
             used: ids of the pictures that count as used.
             order: by path, or by capture time, with unknown times last.
@@ -427,9 +444,36 @@ def _table(store: TableStore, state: TableState) -> pa.RecordBatch:
         "group": _bytes(raw_ids(table["group"])),
         "by_path": pc.sort_indices(_first_of(table)).cast(pa.int32()),
         "said": _said(table),
+        "places": _places(store, table["id"].to_pylist()),
     }
     about = {_IDS: checksum(np.ascontiguousarray(ids).tobytes())}
     return pa.RecordBatch.from_pydict(made).replace_schema_metadata(about)
+
+
+def coordinates_of(store: TableStore, ids: Iterable[str] | None = None) -> dict[str, tuple[float, float]]:
+    """Latitude and longitude by id, of the pictures whose files state where they were taken; None for all."""
+    if not store.has(COORDINATES):
+        return {}
+    wanted = (key for (key,) in store.rows(COORDINATES, ["id"])) if ids is None else ids
+    column = "key" if ids is None else "sha256"
+    rows = store.lookup(FILES, column, wanted, ["key", "path", "sha256", "status"])
+    files = {row["key"]: row for row in rows if row["status"] == "ok"}
+    found = {row["id"]: row for row in store.lookup(COORDINATES, "id", files)}
+    stated = sorted(found.keys(), key=lambda key: files[key]["path"], reverse=True)
+    return {files[key]["sha256"]: (found[key]["latitude"], found[key]["longitude"]) for key in stated}
+
+
+def _places(store: TableStore, ids: Sequence[str]) -> pa.Array:
+    """(M,) numbers of the places of each picture."""
+    stated = coordinates_of(store)
+    known = dict(zip(stated, places().near(list(stated.values())), strict=True)) if stated else {}
+    return pa.array([known.get(one, ()) for one in ids], pa.large_list(pa.int64()))
+
+
+def _located(table: pa.RecordBatch) -> tuple[IntArray, IntArray]:
+    """(L,) rows of pictures, and numbers of their places."""
+    held = table["places"]
+    return pc.list_parent_indices(held).to_numpy(), pc.list_flatten(held).to_numpy()
 
 
 def _write(store: TableStore, state: TableState, file: BinaryIO) -> None:
@@ -475,7 +519,11 @@ def _fitting(table: pa.RecordBatch, words: str, only: Only) -> BoolArray:
     """Mask (M,) of the rows that match conditions on a single row."""
     fits = np.ones(len(table), dtype=bool)
     if words:
+        rows, numbers = _located(table)
         fits &= _flags(pc.match_substring(table["said"], words))
+        if len(rows):
+            called = places().called(np.unique(numbers).tolist()).get(folded(words), [])
+            fits[rows[np.isin(numbers, called)]] = True
     if only.folder:
         paths, inside = table["paths"], np.zeros(len(table), dtype=bool)
         named = composed_text(only.folder.rstrip(os.sep) + os.sep)

@@ -24,6 +24,7 @@ from limner.store import (
     PictureWords,
     Settings,
     Store,
+    Taken,
 )
 from limner.store.vectors import IntArray
 
@@ -146,6 +147,14 @@ class LanceStore(Store):
     def folder_sizes(self) -> IntArray:
         """Number of pictures of each folder, by number."""
         return self._listed.folder_sizes
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Id and each file name and caption of every picture."""
+        return self._listed.words()
+
+    def taken(self) -> Taken:
+        """When and where the pictures were taken."""
+        return self._listed.taken
 
     def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
         """Text in pictures, by id."""

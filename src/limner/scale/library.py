@@ -520,10 +520,11 @@ class PictureStore:
             DataError: a table is damaged.
         """
         state = self.store.state(PICTURES)
-        if self._listed is None or self._listed[0] != state.stamp:
+        stamps = state.stamp + self.store.state(COORDINATES).stamp
+        if self._listed is None or self._listed[0] != stamps:
             from limner.scale.catalogue import Catalogue
 
-            self._listed = state.stamp, Catalogue.read(self.store, self._cache, state)
+            self._listed = stamps, Catalogue.read(self.store, self._cache, state)
         return self._listed[1]
 
     def picture(self, picture_id: str) -> Picture:
@@ -616,13 +617,9 @@ class PictureStore:
 
         They are not in `Picture`, so that no export can contain them.
         """
-        if not self.store.has(COORDINATES):
-            return {}
-        rows = self.store.lookup(FILES, "sha256", ids, ["key", "path", "sha256", "status"])
-        files = {row["key"]: row for row in rows if row["status"] == "ok"}
-        found = {row["id"]: row for row in self.store.lookup(COORDINATES, "id", files)}
-        stated = sorted(found.keys(), key=lambda key: files[key]["path"], reverse=True)
-        return {files[key]["sha256"]: (found[key]["latitude"], found[key]["longitude"]) for key in stated}
+        from limner.scale.catalogue import coordinates_of
+
+        return coordinates_of(self.store, ids)
 
     def skipped(self) -> list[Problem]:
         """Files that could not be used, by path."""

@@ -20,6 +20,7 @@ from limner.config import Record
 from limner.encoders.catalogue import sentence_encoder, text_encoder
 from limner.errors import CheckpointError, DataError
 from limner.pictures.metadata import MAX_CAPTION_CHARS, plain
+from limner.pictures.places import place_of
 from limner.scale.library import PictureStore
 from limner.scale.store import (
     DESCRIPTIONS,
@@ -91,6 +92,7 @@ class TableWords(Record):
         described: a model's caption, used with those of the files unless the user wrote captions; None if
             there is none.
         coordinates: latitude and longitude in degrees of where it was taken; None if its files state none.
+        place: names of that place, as "Siena, Tuscany, Italy", or "".
     """
 
     now: TableCaptions
@@ -98,6 +100,7 @@ class TableWords(Record):
     edited: bool
     described: TableModelWords | None = None
     coordinates: tuple[float, float] | None = None
+    place: str = ""
 
 
 def words_of(library: PictureStore, picture: str) -> TableWords:
@@ -117,12 +120,14 @@ def words_of(library: PictureStore, picture: str) -> TableWords:
             captions=(*stated.captions, by_model.sentence),
             keywords=tuple(dict.fromkeys((*stated.keywords, *by_model.keywords))),
         )
+    coordinates = library.coordinates([picture]).get(picture)
     return TableWords(
         now=now,
         stated=stated,
         edited=own is not None,
         described=by_model,
-        coordinates=library.coordinates([picture]).get(picture),
+        coordinates=coordinates,
+        place=place_of(coordinates),
     )
 
 

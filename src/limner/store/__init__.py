@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from datetime import date
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
+import numpy as np
 from pydantic import Field
 
 from limner.config import Record
@@ -72,6 +73,26 @@ class Facets(Record):
     shapes: dict[Shape, int]
     used: int
     uncaptioned: int
+
+
+class Taken(NamedTuple):
+    """When and where M pictures were taken.
+
+    Attributes:
+        numbers: index of each picture, by id.
+        days: (M,) as the picture's clock read, 20240514 for 14 May 2024; 0 if unknown.
+        rows, places: (L,) index of a picture, and number of a place where it was taken, see
+            `limner.pictures.places`.
+    """
+
+    numbers: Mapping[str, int]
+    days: IntArray
+    rows: IntArray
+    places: IntArray
+
+    def of(self, ids: Iterable[str]) -> IntArray:
+        """Indices of pictures."""
+        return np.array([self.numbers[one] for one in ids], dtype=np.int64)
 
 
 class SpaceInfo(Record):
@@ -170,6 +191,7 @@ class PictureWords(Record):
         described: a model's caption, used with those of the files unless the user wrote captions; None if
             there is none.
         coordinates: latitude and longitude in degrees of where it was taken; None if its files state none.
+        place: names of that place, as "Siena, Tuscany, Italy", or "".
     """
 
     now: Described
@@ -177,6 +199,7 @@ class PictureWords(Record):
     edited: bool
     described: ModelWords | None = None
     coordinates: tuple[float, float] | None = None
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -287,7 +310,8 @@ class Store(Protocol):
         Args:
             offset: number of pictures to skip, ≥ 0.
             limit: maximum number of pictures, ≥ 0.
-            words: only pictures with all of these words, or beginnings of words, in file name or captions.
+            words: only pictures with all of these words, or beginnings of words, in file name, captions or
+                the names of their places.
             only: further conditions.
             used: ids of the pictures that count as used.
             order: by path, or by capture time, with unknown times last.
@@ -324,6 +348,12 @@ class Store(Protocol):
     @property
     def folder_sizes(self) -> IntArray:
         """Number of pictures of each folder, by number."""
+
+    def words(self) -> Iterable[tuple[str, str]]:
+        """Id and each file name and caption of every picture."""
+
+    def taken(self) -> Taken:
+        """When and where the pictures were taken."""
 
     def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
         """Text in pictures, by id; pictures without text are left out."""

@@ -26,6 +26,7 @@ import numpy as np
 from limner.arrays import FloatArray
 from limner.errors import DataError, MissingError, StorageError, counted, unknown
 from limner.files import composed_text, make_folder, storage_error, strangers
+from limner.pictures.places import place_of, places
 from limner.records import Caption, Picture, Problem
 from limner.store import (
     CAPTION_SPACES,
@@ -46,6 +47,7 @@ from limner.store import (
     Shape,
     SpaceInfo,
     Store,
+    Taken,
 )
 from limner.store.search import Index
 from limner.store.vectors import Gallery, IntArray, Space, VectorFile
@@ -141,6 +143,7 @@ class Database(Store):
         self.folder = Path(os.path.abspath(folder))  # noqa: PTH100
         self.place, self.name = str(folder), self.folder.resolve().name
         self._threads = threading.local()
+        self._taken: tuple[int, Taken] | None = None
         linked = [name for name in (LIBRARY, YOURS, VECTORS) if (self.folder / name).is_symlink()]
         if linked:
             raise DataError(f"{self.folder / linked[0]}: a link; put the file or folder itself in its place")
@@ -595,6 +598,32 @@ class Database(Store):
         hint = f"; near: {', '.join(near)}" if near else ""
         raise DataError(f"{self.place}: no picture {text!r}{hint}; give a path, file name or id")
 
+    def words(self) -> Iterator[tuple[str, str]]:
+        """Id and each file name and caption of every picture."""
+        with self._reading() as ask:
+            files = ask("SELECT sha256, f.path FROM file f JOIN picture ON number = f.picture").fetchall()
+            join = "caption c JOIN picture p ON p.words = c.words WHERE p.path NOTNULL"
+            told = ask(f"SELECT sha256, c.text FROM {join}").fetchall()
+        yield from ((picture, path.rpartition(os.sep)[2]) for picture, path in files)
+        yield from told
+
+    def taken(self) -> Taken:
+        """When and where the pictures were taken."""
+        version = self.version()
+        if self._taken is None or self._taken[0] != version:
+            with self._reading() as ask:
+                query = "SELECT sha256, taken, latitude, longitude FROM picture WHERE path NOTNULL"
+                held = ask(query).fetchall()
+            days = [int(day[:10].replace("-", "")) if day else 0 for _, day, *_ in held]
+            at = [(row, (one[2], one[3])) for row, one in enumerate(held) if one[2] is not None]
+            near = places().near([where for _, where in at]) if at else []
+            rows = [row for (row, _), numbers in zip(at, near, strict=True) for _ in numbers]
+            found = [number for numbers in near for number in numbers]
+            number = {one[0]: row for row, one in enumerate(held)}
+            arrays = (np.array(one, dtype=np.int64) for one in (days, rows, found))
+            self._taken = version, Taken(number, *arrays)
+        return self._taken[1]
+
     def words_shown(self, ids: Iterable[str]) -> dict[str, str]:
         """Text in pictures, by id; pictures without text are left out."""
         with self._asking() as ask:
@@ -978,21 +1007,24 @@ class Database(Store):
                     continue
                 stated = [json.loads(said) if said else {} for *_, said in files]
                 dated: dict[str, Any] = next((one for one in stated if one.get("taken")), {})
-                placed = next((one["coordinates"] for one in stated if one.get("coordinates")), (None, None))
+                located = [one["coordinates"] for one in stated if one.get("coordinates")]
                 texts = (
                     next((one[key] for one in stated if one.get(key)), "")
                     for key in ("credit", "license", "camera")
                 )
-                sha256, before, place = ask(
+                near = places().near(located[:1])[0] if located else ()
+                place = "\n".join(name for one in near for name in places().names(one))
+                sha256, before = ask(
                     "UPDATE picture SET path = ?, folder = ?, bytes = ?, files = ?, taken = ?,"
-                    " taken_from = ?, latitude = ?, longitude = ?, credit = ?, license = ?,"
-                    " camera = ? WHERE number = ? RETURNING sha256, words, place",
+                    " taken_from = ?, latitude = ?, longitude = ?, place = ?, credit = ?, license = ?,"
+                    " camera = ? WHERE number = ? RETURNING sha256, words",
                     [
                         *files[0][:3],
                         len(files),
                         dated.get("taken"),
                         dated.get("taken_from", ""),
-                        *placed,
+                        *(located or [(None, None)])[0],
+                        place,
                         *texts,
                         number,
                     ],
@@ -1060,12 +1092,14 @@ class Database(Store):
         typed, by_model = written
         model, rows = by_model or ("", [])
         of_files = [(one.source == KEYWORDS, one.text) for one in stated]
+        where = self.coordinates([picture]).get(picture)
         return PictureWords(
             now=_described([*of_files, *rows] if typed is None else typed),
             stated=_described(of_files),
             edited=typed is not None,
             described=ModelWords(model=model, **dict(_described(rows))) if by_model else None,
-            coordinates=self.coordinates([picture]).get(picture),
+            coordinates=where,
+            place=place_of(where),
         )
 
     def write_words(self, picture: str, words: Described | None) -> None:

@@ -23,6 +23,7 @@ from limner.studio.step_edits import (
     Join,
     Move,
     PictureId,
+    Place,
     Position,
     Reword,
     Split,
@@ -132,7 +133,8 @@ class Again(Record):
 
 
 class SetOptions(Record):
-    """Choose again with other options; options that are not given get their defaults.
+    """Choose again with other options; options that are not given get their defaults. If only the cover is
+    another one, nothing is chosen again.
 
     Attributes:
         options: the new options.
@@ -180,6 +182,7 @@ Edit = Annotated[
     | Split
     | Join
     | Insert
+    | Place
     | Move
     | Frame,
     Field(discriminator="kind"),
@@ -239,16 +242,19 @@ def own_pictures(board: Board, step: int) -> bool:
     return any(picture.path for picture in board.story.steps[step].pictures)
 
 
-def chooses_all(edit: Edit, board: Board) -> bool:
+def chooses_all(edit: Edit, board: Board, before: BoardOptions) -> bool:
     """Whether all unlocked steps are chosen again, as the photographs of the text's row follow each other.
 
     Args:
         edit: the edit.
         board: the storyboard before it.
+        before: the options before it.
     """
     match edit:
-        case Again() | SetOptions():
+        case Again():
             return True
+        case SetOptions(options=now):
+            return now.cover == before.cover or now != before.model_copy(update={"cover": now.cover})
         case Choose(step=step, picture=picture):
             return is_of_row(picture, board) and board.shown[step] != picture
         case Ban(kind="ban", picture=picture):
@@ -411,6 +417,8 @@ def rebase_edit(edit: Edit, before: State, board: Board, now: State, fresh: Boar
             return edit if before.title == now.title else None
         case Ban():
             return edit
+        case Place():
+            return edit if board.story.blocks == fresh.story.blocks else None
         case Swap(a=a, b=b):
             update, free = {"a": places.get(a), "b": places.get(b)}, {a, b} <= same
         case Fix(kind="lock-others") | Again() | SetOptions() | Retext():

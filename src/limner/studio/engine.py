@@ -20,7 +20,7 @@ from limner.match.illustrate import BoardOptions
 from limner.match.illustrator import Illustrator
 from limner.match.rows import NamedRow, named_row
 from limner.progress import Progress
-from limner.records import Board, BoardStep, Candidate, Step, Story, limner_version
+from limner.records import NO_COVER, Board, BoardStep, Candidate, Picture, Step, Story, limner_version
 from limner.studio.edits import State
 from limner.studio.step_edits import Constraints
 
@@ -72,10 +72,11 @@ def illustrate_story(
 def _there(
     asked: Illustrator, options: BoardOptions, constraints: Constraints, held: Mapping[int, str | None]
 ) -> tuple[BoardOptions, dict[int, str | None]]:
-    """Options with those pins, bans and kept pictures that the library contains."""
+    """Options with those pins, bans, kept pictures and cover that the library contains."""
     bans = tuple(one for one in dict.fromkeys(constraints.bans) if one in asked.library)
     pins = {step: one for step, one in constraints.pins.items() if one is None or one in asked.library}
-    chosen = asked.options(options.model_dump(exclude={"pins", "bans"})).model_copy(
+    cover = options.cover if options.cover is None or options.cover in asked.library else NO_COVER
+    chosen = asked.options(options.model_dump(exclude={"pins", "bans"}) | {"cover": cover}).model_copy(
         update={"pins": pins, "bans": bans}
     )
     kept = {**held, **dict.fromkeys(constraints.pins.keys() - pins.keys())}
@@ -83,6 +84,18 @@ def _there(
         step: one if one is not None and one in asked.library and one not in bans else None
         for step, one in kept.items()
     }
+
+
+def cover_of(asked: Illustrator, board: Board, options: BoardOptions) -> Picture | None:
+    """The picture that stands for a text: by its options, or else as the storyboard has it.
+
+    Raises:
+        DataError: it is neither in the library nor on the storyboard.
+    """
+    if options.cover is None or options.cover == NO_COVER:
+        return board.cover if options.cover is None else None
+    shown = [step.picture for step in board.steps if step.picture and step.picture.id == options.cover]
+    return (shown or asked.library.pictures([options.cover]))[0]
 
 
 def row_now(asked: Illustrator, story: Story, options: BoardOptions) -> NamedRow | None:

@@ -92,7 +92,7 @@ def library_page_router(studio: Studio) -> APIRouter:
         Coordinates are included only if no other machine can connect to the studio.
         """
         found = studio.library_page.words(checked(studio, picture).id)
-        return found if studio.writable else found.model_copy(update={"coordinates": None})
+        return found if studio.writable else found.model_copy(update={"coordinates": None, "place": ""})
 
     @routes.put("/pictures/{picture}/words")
     def write(picture: Identifier, words: Described) -> PictureWords:

@@ -118,7 +118,11 @@ def without_missing(board: Board) -> tuple[Board, tuple[str, ...]]:
             changes |= {"chosen": None, "gap": None, "origin": "blank", "blank": "asked for"}
             changes["reason"] = "The file of its picture is missing or has changed."
         steps.append(step.model_copy(update=changes))
-    return board.model_copy(update={"steps": tuple(steps)}), tuple(lines)
+    cover = board.cover
+    if cover is not None and not holds(cover):
+        lines.append(f"cover: the file {cover.path} is missing or has changed; it is left out")
+        cover = None
+    return board.model_copy(update={"steps": tuple(steps), "cover": cover}), tuple(lines)
 
 
 def side_for(asked: int) -> int:

@@ -29,6 +29,7 @@ from limner.studio.edits import Again, Choose, Edit, Retext, Retitle, SetOptions
 from limner.studio.engine import (
     Engine,
     candidates_for,
+    cover_of,
     explain_steps,
     illustrate_story,
     row_now,
@@ -61,10 +62,12 @@ from limner.studio.step_edits import (
     Insert,
     Join,
     Move,
+    Place,
     Reword,
     Split,
     revised,
 )
+from limner.text.blocks import pictures_of
 from limner.text.edit import written
 from limner.text.read import Reading, read_bytes, read_text
 
@@ -138,6 +141,7 @@ class ProjectEditor:
                 notes=notes,
             )
             board = illustrate_story(library, story, state.options, state, progress=progress)
+            board = board.model_copy(update={"cover": cover_of(library, board, state.options)})
             if progress is not None:
                 progress.stage(SAVING, None)
             return self._begun(project, state, text, board)
@@ -457,16 +461,18 @@ class ProjectEditor:
 
         New photographs of the text's row are used only by an edit that is about all steps.
         """
-        library, is_anew = self.engine.illustrator(), isinstance(edit, Again | SetOptions)
+        library, before = self.engine.illustrator(), found.state.options
+        is_anew = isinstance(edit, Again | SetOptions) and edits.chooses_all(edit, board, before)
         state = _without_gone(edits.apply_edit(found.state, edit, board, library), board, library)
         options = state.options
         asked = options if is_anew else without_new(library, board, options)
         state = state.model_copy(update={"options": asked})
         state, text, fresh = self._changed(found, edit, state, text, board, library, progress)
         fresh = _with_row(fresh, fresh.row if is_anew else board.row)
-        if asked is not options:
-            settings = fresh.settings | {"named": options.settings()["named"]}
-            fresh = fresh.model_copy(update={"settings": settings})
+        is_other = options.cover != before.cover or (is_anew and options.cover is None)
+        cover = cover_of(library, fresh, options) if is_other else board.cover
+        settings = fresh.settings | {name: options.settings()[name] for name in ("named", "cover")}
+        fresh = fresh.model_copy(update={"cover": cover, "settings": settings})
         return state.model_copy(update={"options": options}), text, fresh
 
     def _changed(  # noqa: PLR0917
@@ -484,7 +490,8 @@ class ProjectEditor:
         sources: Mapping[int, tuple[int, ...]] = {step: (step,) for step in shows}
         match edit:
             case Retext():
-                files = {unquote(ref.target): ref for block in story.blocks for ref in block.pictures}
+                own = *pictures_of(story.blocks), *filter(None, [story.cover])
+                files = {unquote(ref.target): ref for ref in own}
                 reading = read_text(edit.text, by=state.by, format=state.format, in_library=self._known)
                 read, notes = self._kept(found.id, reading, files)
                 places = edits.step_mapping(story, read)
@@ -493,12 +500,13 @@ class ProjectEditor:
                 state = _of_text(edits.carry_locks(state, places, notes), text)
                 sources = {new: (old,) for old, new in places.items()}
                 fresh = _around(library, story, state, board, _staying(board, sources), progress=progress)
-            case Reword() | Split() | Join() | Insert() | Move():
+            case Reword() | Split() | Join() | Insert() | Place() | Move():
                 edited = revised(story, edit)
                 story = edits.checked_length(edited.story)
                 text, sources = story.markdown, dict(enumerate(edited.sources))
                 state = edits.move_locks(state, {old: new for new, olds in sources.items() for old in olds})
-                state = _of_text(state, text).model_copy(update={"format": "markdown"})
+                by = state.by or ("step" if 0 < len(story.places) < len(sources) else None)
+                state = _of_text(state, text).model_copy(update={"format": "markdown", "by": by})
                 same = {
                     new: olds
                     for new, olds in sources.items()
@@ -506,7 +514,7 @@ class ProjectEditor:
                 }
                 stay = _staying(board, same)
                 fresh = _around(library, story, state, board, stay, edited.changed, progress=progress)
-            case _ if edits.chooses_all(edit, board):
+            case _ if edits.chooses_all(edit, board, before.options):
                 is_anew = isinstance(edit, Again | SetOptions)
                 whole = self._previews.get(_asked(found, state.options)) if is_anew else None
                 whole = whole or illustrate_story(library, story, state.options, state, progress=progress)
@@ -604,6 +612,7 @@ def _around(  # noqa: PLR0917
     """
     held = {step: None if one.picture is None else one.picture.id for step, one in stay.items()}
     options = state.options
+    count = "all" if told and story.places.issuperset(told) else count  # a place gets its picture in any case
     if stay:
         shown = sum(step.chosen is not None for step in board.steps)
         is_along = board.row is not None and board.row.order != "any"

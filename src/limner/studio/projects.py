@@ -38,6 +38,7 @@ from limner.files import (
 from limner.match.given_pictures import picture_in
 from limner.records import Block, Board, BoardStep, Picture, PictureRef, Step, Story
 from limner.studio.edits import State
+from limner.text.blocks import pictures_of
 
 FILE, PARTS, PICTURES, TRASH = "project.json", "parts", "pictures", "trash"
 UNDO_STEPS = 200
@@ -479,9 +480,11 @@ def with_pictures(story: Story, change: Callable[[PictureRef], PictureRef]) -> S
             for item in items
         )
 
-    if not any(block.pictures for block in story.blocks):
+    if not (story.cover or any(block.pictures for block in story.blocks)):
         return story
-    return story.model_copy(update={"blocks": changed(story.blocks), "steps": changed(story.steps)})
+    cover = story.cover and change(story.cover)
+    update = {"blocks": changed(story.blocks), "steps": changed(story.steps), "cover": cover}
+    return story.model_copy(update=update)
 
 
 def _located(board: Board, folder: Path) -> Board:
@@ -500,10 +503,14 @@ def _located(board: Board, folder: Path) -> Board:
         picture = step.chosen.picture.model_copy(update={"paths": (files[step.chosen.picture.id],)})
         return step.model_copy(update={"chosen": step.chosen.model_copy(update={"picture": picture})})
 
-    story = with_pictures(board.story, located)
+    story, cover = with_pictures(board.story, located), board.cover
     if story is board.story:
         return board
-    return board.model_copy(update={"story": story, "steps": tuple(map(shown, board.steps))})
+    files = {ref.sha256: ref.path for ref in pictures_of(story.blocks) if ref.path}
+    if cover is not None and cover.id in files:
+        cover = cover.model_copy(update={"paths": (files[cover.id],)})
+    steps = tuple(map(shown, board.steps))
+    return board.model_copy(update={"story": story, "steps": steps, "cover": cover})
 
 
 class UnknownProjectError(DataError):

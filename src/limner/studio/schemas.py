@@ -15,10 +15,12 @@ from limner.config import Record
 from limner.export import Layout
 from limner.match.illustrate import BoardOptions
 from limner.records import (
+    Block,
     Board,
     BoardStep,
     Candidate,
     Picture,
+    PictureRef,
     Problem,
     RowPhotograph,
     Segmentation,
@@ -528,17 +530,18 @@ class StepNow(Record):
 
 
 class StoryHead(Record):
-    """Fields of a story, without its steps."""
+    """Fields of a story, without its steps and blocks."""
 
     title: str
     language: str
     direction: Literal["ltr", "rtl"]
+    cover: PictureRef | None
 
 
 class Changes(ProjectHead):
     """What an edit changed; applied to the project at revision `since`, it gives the current project.
 
-    It does not include the blocks of the text, nor the row in `board`; the project has them.
+    It does not include the row in `board`; the project has it.
 
     Attributes:
         schema_version: version of this record.
@@ -548,8 +551,10 @@ class Changes(ProjectHead):
             that do not occur are those of removed steps.
         steps: steps that differ in more than their position, in order.
         text: the text, if it has changed; else None.
-        story: title, language and direction, as in `board.story` of the project.
-        threshold, settings: as in `board` of the project.
+        story: title, language, direction and cover, as in `board.story` of the project.
+        blocks: blocks of the text, if they have changed; else None.
+        runs: with them, the run of each step.
+        threshold, settings, cover: as in `board` of the project.
         format, by, options, row, bans, missing, repeated, advice, can_undo, can_redo, notes: as of the
             project.
     """
@@ -561,6 +566,9 @@ class Changes(ProjectHead):
     steps: tuple[StepNow, ...]
     text: str | None = None
     story: StoryHead
+    blocks: tuple[Block, ...] | None = None
+    runs: tuple[tuple[int, int], ...] | None = None
+    cover: Picture | None
     threshold: float
     settings: dict[str, str | int | float | bool | None]
     format: TextFormat
@@ -581,7 +589,7 @@ class ProjectSummary(ProjectHead):
 
     Attributes:
         steps: number of steps.
-        cover: ids of the first pictures it shows, six at most.
+        cover: ids of its cover and of the first pictures that it shows, six at most.
         damaged: why it cannot be opened, or "".
     """
 
@@ -662,6 +670,7 @@ def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Cha
         if before is None or not _same(before, order[place], now, place)
     ]
     names = Changes.model_fields.keys() & Project.model_fields.keys() - {"text", "steps"}
+    is_other = before is None or before[1].story.blocks != board.story.blocks
     return Changes(
         **{name: getattr(now, name) for name in names},
         since=since,
@@ -669,9 +678,10 @@ def changes(now: Project, since: int, before: tuple[State, Board] | None) -> Cha
         order=None if before is not None and order == tuple(range(len(before[1].steps))) else order,
         steps=tuple(steps),
         text=None if before is not None and digest(now.text) == before[0].text else now.text,
-        story=StoryHead(
-            title=board.story.title, language=board.story.language, direction=board.story.direction
-        ),
+        story=StoryHead(**board.story.model_dump(include=set(StoryHead.model_fields))),
+        blocks=board.story.blocks if is_other else None,
+        runs=tuple(step.run for step in board.story.steps) if is_other else None,
+        cover=board.cover,
         threshold=board.threshold,
         settings=board.settings,
     )
@@ -706,7 +716,8 @@ def _repeated(board: Board) -> tuple[tuple[int, ...], ...]:
 
 def summary(found: ProjectFile, board: Board) -> ProjectSummary:
     """The list entry of a project."""
-    cover = dict.fromkeys(step.picture.id for step in board.steps if step.picture is not None)
+    pictures = (board.cover, *(step.picture for step in board.steps))
+    cover = dict.fromkeys(picture.id for picture in pictures if picture is not None)
     return ProjectSummary(**_head(found), steps=len(board.steps), cover=tuple(cover)[:6])
 
 

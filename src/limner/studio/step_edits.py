@@ -42,12 +42,12 @@ class Reword(StepEdit):
     """Change the text of a step; unless it is locked, its picture is chosen again.
 
     Attributes:
-        text: the new text.
+        text: the new text; at a place for a picture what is to be seen, or "".
         title: the new heading; None leaves it unchanged.
     """
 
     kind: Literal["reword"]
-    text: Words
+    text: Annotated[str, StringConstraints(max_length=STEP_LETTERS)]
     title: Title | None = None
 
 
@@ -81,6 +81,19 @@ class Insert(StepEdit):
     title: Title | None = None
 
 
+class Place(Record):
+    """Leave a place for a picture between two blocks of the text; all other steps stay as they are.
+
+    Attributes:
+        at: index of the block before which it is left, from 0; the number of blocks for the end.
+        text: what is to be seen, or "".
+    """
+
+    kind: Literal["place"]
+    at: Position
+    text: Annotated[str, StringConstraints(max_length=500)] = ""
+
+
 class Move(StepEdit):
     """Move a step, with its pictures, to another position, counted from 0."""
 
@@ -96,7 +109,7 @@ class Frame(StepEdit):
     framing: Framing
 
 
-WordEdit = Reword | Split | Join | Insert | Move
+WordEdit = Reword | Split | Join | Insert | Place | Move
 
 
 def revised(story: Story, change: WordEdit) -> Edited:
@@ -110,12 +123,12 @@ def revised(story: Story, change: WordEdit) -> Edited:
             return edit.reword(story, change.step, change.text, change.title)
         case Split():
             return edit.split(story, change.step, change.at)
-        case Join(kind="merge"):
-            return edit.merge(story, change.step)
         case Join():
-            return edit.remove(story, change.step)
+            return (edit.merge if change.kind == "merge" else edit.remove)(story, change.step)
         case Insert():
             after = change.kind == "insert-after"
             return edit.insert(story, change.step, change.text, change.title, after=after)
+        case Place():
+            return edit.add_place(story, change.at, change.text)
         case Move():
             return edit.move(story, change.step, change.to)

@@ -47,6 +47,7 @@ class Document:
         declared: steps that the source itself declares (schema.org, JSON), each with its run of blocks; they
             take priority over any other division.
         title, language, author, illustrator, license: as stated, or "".
+        cover: the picture that its metadata names as the one that stands for it; None for none.
         direction: as stated, or None.
         markdown: the source, if it is Markdown.
         left_out: page furniture.
@@ -57,6 +58,7 @@ class Document:
     declared: tuple[Step, ...] = ()
     title: str = ""
     language: str = ""
+    cover: PictureRef | None = None
     direction: Direction | None = None
     author: str = ""
     illustrator: str = ""
@@ -96,13 +98,13 @@ def text_of(blocks: Sequence[Block]) -> str:
 def texts_of(blocks: Sequence[Block]) -> list[tuple[str, str]]:
     """For each block of a step, what precedes its words in `text_of`, and its words.
 
-    An item that begins the step loses its marker; pictures, breaks and asides inside the step add no text.
+    An item that begins the step loses its marker; pictures, marks, breaks and asides inside it add no text.
     """
     made: list[tuple[str, str]] = []
     begun = False
     base = blocks[0].depth if blocks else 0
     for block in blocks:
-        if not block.text or block.role == "aside":
+        if not block.text or block.role == "aside" or (block.kind == "wanted" and len(blocks) > 1):
             made.append(("", ""))
             continue
         words = block.text if block.kind in ("code", "table") else block.text.strip()

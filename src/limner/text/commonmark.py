@@ -40,6 +40,8 @@ def block_markdown(block: Block) -> str:
     words = marked(block)
     if block.kind == "break":
         words = "---"
+    elif block.kind == "wanted":
+        words = f"![{inline(block.text)}]()"
     elif block.kind == "code":
         fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
         words = f"{fence}\n{block.text}\n{fence}"

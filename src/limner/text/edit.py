@@ -1,4 +1,5 @@
-"""Edits a text: rewords, splits, merges, inserts, removes and moves its steps, and puts pictures into it.
+"""Edits a text: rewords, splits, merges, inserts, removes and moves its steps, and puts pictures into it,
+or places for them.
 
 Every edit is one of Markdown. A source is its blocks in order, each with its lines and with those up to the
 next block. An edit changes the lines of some blocks, or their order, and no text is read again.
@@ -15,6 +16,8 @@ from limner.errors import DataError, counted
 from limner.records import Block, Mark, Passage, Step, Story
 from limner.text.blocks import changed, cut, letters, pictures_of, strip, text_of, texts_of
 from limner.text.commonmark import block_markdown, inline, marked
+from limner.text.segment import asked_for
+from limner.text.wanted import marks_in, said
 from limner.text.words import Marker, marker_of
 
 FOLDER = "_pictures"
@@ -31,6 +34,7 @@ _INSERTED = re.compile(
     rf"|{_START}[ \t>]*(?:\r\n|\r|\n){_SHOWN}|{_START}{_SHOWN}(?:[ \t>]*(?:\r\n|\r|\n))?",
     re.DOTALL,
 )
+_IMAGE = re.compile(r"!\[(.*)\]\((.*)\)")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _BLANK = re.compile(r"[ \t>]*[\r\n]*")
 _BEGINS = re.compile(r"[ \t>]*(?:#{1,6}\s|[-+*]\s|\d{1,9}[.)]\s|```|~~~|:::|[|]|<)")
@@ -90,6 +94,7 @@ class _Span:
         pieces: its other blocks.
         sources, changed: see `Edited`.
         series: the list in which its number counts; None for none.
+        rest: its words below a mark inside it, which are none of its blocks.
     """
 
     title: str | None = None
@@ -98,6 +103,7 @@ class _Span:
     sources: tuple[int, ...] = ()
     changed: bool = False
     series: int | None = None
+    rest: str = ""
 
     @property
     def first(self) -> Block:
@@ -127,15 +133,15 @@ class _Span:
 
 
 def reword(story: Story, step: int, text: str, title: str | None = None) -> Edited:
-    r"""Change the text of a step; formatting outside the changed words stays.
+    r"""Change the text of a step, or the words of a place; formatting outside the changed words stays.
 
     Args:
         story: the story.
         step: index of the step, from 0.
         text: the new text, with markers of items as in `Step.text`.
-        title: the new heading, also of the other steps below it; None leaves it unchanged.
+        title: the new heading, also of the other steps below it; None leaves it unchanged. A place has none.
     Raises:
-        DataError: there are no words.
+        DataError: there are no words; a place needs none. Or words below a mark inside the step differ.
 
     Example:
         >>> story = limner.read("1. Boil water.\n2. Pour it.", format="markdown")
@@ -143,10 +149,17 @@ def reword(story: Story, step: int, text: str, title: str | None = None) -> Edit
         '1. Boil water.\n2. Pour it slowly.'
     """
     edit = _Edit(story, step)
+    if step in story.places:
+        span, asked = edit.steps[step], _asked(text)
+        span.changed = letters(asked) != letters(span.first.text)
+        edit.change(span.pieces[0], asked)
+        return edit.finished()
     span, before, words = edit.steps[step], story.steps[step], _words(text)
     heading = before.title if title is None else " ".join(title.split())
+    if not words.endswith(span.rest):
+        raise DataError(f"step {step + 1}: its words below a mark stay here; change them in the whole text")
     if words != before.text:
-        edit.reword(span, words)
+        edit.reword(span, words.removesuffix(span.rest))
     if heading != before.title:
         edit.retitle(span, heading)
     span.changed = letters(heading + words) != letters(before.title + before.text)
@@ -161,8 +174,9 @@ def split(story: Story, step: int, at: int) -> Edited:
         step: index of the step, from 0.
         at: number of characters of its text before the split.
     Raises:
-        DataError: there are no words before or after it, or it is inside code or a table.
+        DataError: there are no words before or after it, or it is inside code or a table, or of a place.
     """
+    _check_text(story, step)
     edit = _Edit(story, step)
     span, text = edit.steps[step], story.steps[step].text
     if not (text[:at].strip() and text[at:].strip()):
@@ -185,10 +199,11 @@ def merge(story: Story, step: int) -> Edited:
     Steps of one paragraph become one paragraph; otherwise their blocks stay.
 
     Raises:
-        DataError: there is no next step.
+        DataError: there is no next step, or one of them is a place for a picture.
     """
     if step + 1 >= len(story.steps):
         raise DataError(f"step {step + 1} is the last; there is none after it to merge with")
+    _check_text(story, step, step + 1)
     edit = _Edit(story, step, step + 1)
     span, other = edit.steps[step : step + 2]
     edit.take(other)
@@ -224,6 +239,38 @@ def insert(story: Story, step: int, text: str, title: str | None = None, *, afte
     if title is not None:
         span.title = span.title if span.heading else ""
         edit.retitle(span, " ".join(title.split()))
+    return edit.finished()
+
+
+def add_place(story: Story, at: int, words: str = "") -> Edited:
+    r"""Leave a place for a picture between two blocks; all steps stay as they are.
+
+    Args:
+        story: the story.
+        at: index of the block before which it is left, from 0; the number of blocks for the end.
+        words: what is to be seen, or "".
+    Raises:
+        DataError: there is no such block, or it is inside a step.
+
+    Example:
+        >>> story = limner.read("Boil water.\n\nPour it.", format="markdown")
+        >>> add_place(story, 1, "a kettle").story.markdown
+        'Boil water.\n\n![a kettle]()\n\nPour it.'
+    """
+    runs = [step.run for step in story.steps]
+    if not 0 <= at <= len(story.blocks) or any(start < at < end for start, end in runs):
+        raise DataError(f"no place before block {at}: expected 0 to {len(story.blocks)}, not inside a step")
+    edit = _Edit(story, *(step for step, run in enumerate(runs) if at in run))
+    before = edit.all[:at][-1:]
+    model = before[0].block if before else Block()
+    piece = _Piece(Block(kind="wanted", text=_asked(words), depth=model.depth, quoted=model.quoted))
+    edit.write([piece], before)
+    index, rest = 0, list[_Piece]()
+    for number, span in enumerate(edit.spans, 1):
+        if before and before[0] in span.all:
+            cut = span.all.index(before[0]) + 1 - len(span.heading)
+            index, rest, span.pieces = number, span.pieces[cut:], span.pieces[:cut]
+    edit.spans[index:index] = [_Span("", pieces=[piece], changed=True), _Span(pieces=rest)]
     return edit.finished()
 
 
@@ -280,16 +327,26 @@ def retitled(story: Story, title: str, before: str) -> Story:
     return story.model_copy(update={"title": title, "markdown": "".join(lines)})
 
 
-def with_pictures(story: Story, pictures: Mapping[int, Sequence[str]]) -> str:
+def with_pictures(
+    story: Story,
+    pictures: Mapping[int, Sequence[str]],
+    places: Mapping[int, str | None] = {},
+    cover: Sequence[str] = (),
+) -> str:
     """The source of a Markdown text with a paragraph after each of some steps; no other character changes.
 
     Args:
         story: the story; see `written` for other formats.
         pictures: step, from 0 → lines of the paragraph to insert after it.
+        places: for each place that the text marks, the picture that takes the place of the mark, or None. A
+            mark below such a picture that stays is written ``![words]()``: other lines there are credits.
+        cover: lines of the paragraph to insert under the title.
     Returns:
-        The new source; `without_inserted` finds the old one in it.
+        The new source; `without_inserted` finds the old one in it, but for places and cover.
     """
     edit = _Edit(story)
+    edit.fill(places)
+    edit.front += [line + edit.newline for line in (*cover, "") if cover]
     pieces = [piece for piece in edit.all if piece.lines]
     following = {before: after.lines[0] for before, after in pairwise(pieces)}
     for step, words in pictures.items():
@@ -338,6 +395,17 @@ def _words(text: str) -> str:
     if not letters(words):
         raise DataError("a step without words; write some, or remove the step")
     return words
+
+
+def _asked(text: str) -> str:
+    """Words of a place: on one line, without brackets; "" if they say nothing."""
+    return said(re.sub(r"[\[\]<>]", "", text))
+
+
+def _check_text(story: Story, *steps: int) -> None:
+    """Refuse places for pictures, which have no text to split or merge."""
+    if places := story.places.intersection(steps):
+        raise DataError(f"step {min(places) + 1} is a place for a picture, without text to split or merge")
 
 
 def _typed(words: str, model: Block, depth: int) -> list[_Piece]:
@@ -423,7 +491,10 @@ class _Edit:
             title, sources = (None, ()) if step is None else (self.story.steps[step].title, (step,))
             words = next((n for n, block in enumerate(run) if block.text), 0)
             headed = words + 1 if title and run[words].kind == "heading" and run[words].text == title else 0
-            self.spans.append(_Span(title, pieces[:headed], pieces[headed:], sources))
+            self.spans.append(span := _Span(title, pieces[:headed], pieces[headed:], sources))
+            own = text_of([*run[: max(0, headed - 1)], *run[headed:]])
+            whole = own if step is None else self.story.steps[step].text
+            span.rest = whole.removeprefix(own) if own and whole.startswith(own) else ""
         self.numbers = dict[int, int]()
         for place, span in enumerate(self.steps):
             if (number := span.number) is not None:
@@ -535,7 +606,9 @@ class _Edit:
         piece.block = changed(old, text=words, marks=tuple(marks), rows=rows)
         text = block_markdown(piece.block)
         if content.count(old.text) == 1 and not rows:
-            text = content.replace(old.text, words if old.kind == "code" else marked(Passage(text=words)))
+            same = content.replace(old.text, words if old.kind == "code" else marked(Passage(text=words)))
+            is_mark = old.kind != "wanted" or words in [asked for _, _, asked in marks_in(same)]
+            text = same if is_mark else text
         self.set(piece, text, *prefixes)
 
     def reword(self, span: _Span, words: str) -> None:
@@ -683,6 +756,34 @@ class _Edit:
         for other in named:
             other.title = title if other.title == before else other.title
 
+    def fill(self, places: Mapping[int, str | None]) -> None:
+        """Put pictures in the place of marks, in the lines that hold them."""
+        before = owner = _Piece(Block())
+        at, above = 0, False
+        numbers = {id(self.steps[place].pieces[0]): place for place in places}
+        for piece in self.all:
+            if piece.lines:
+                before, owner, at = owner, piece, 0
+            if id(piece) not in numbers:
+                above = above and not piece.block.text
+                continue
+            line, block = places[numbers[id(piece)]], piece.block
+            for held in (owner.lines, owner.tail, before.tail):
+                text, first = "".join(held), at if held is owner.lines else 0
+                spans = (span for span in marks_in(text, first) if letters(span[2]) == letters(block.text))
+                start, end, _ = next(spans, (-1, -1, ""))
+                if start >= 0:
+                    break
+            else:
+                owner.tail[:0] = [] if line is None else [self.newline, line + self.newline]
+                continue
+            told = above and not text.startswith(("![", "<", "{"), start)
+            new = line if line is not None else block_markdown(block) if told else text[start:end]
+            if line is not None and text.lstrip().startswith("<") and text.strip() != text[start:end]:
+                new = _IMAGE.sub(r'<img src="\2" alt="\1">', line)  # inside HTML
+            above, at = above or line is not None, start + len(new)
+            held[:] = _LINE.findall(text[:start] + new + text[end:])
+
     def source(self) -> str:
         """The source, with a line end at its end only if there was one."""
         lines = [*self.front, *(line for piece in self.all for line in (*piece.lines, *piece.tail))]
@@ -707,6 +808,9 @@ class _Edit:
                 inside, pictures = blocks[start:], pictures_of(blocks[start:])
                 del inside[len(span.heading) - 1 : len(span.heading)]
                 text = text_of(inside)
+                text += text and span.rest
+                if span.changed and span.first.kind == "wanted":
+                    text = asked_for([piece.block for piece in self.all], self.story.title)[start]
                 text = text or next((self.story.steps[place].text for place in span.sources), span.title)
                 at = start, len(blocks)
                 steps.append(Step.model_construct(text=text, title=span.title, pictures=pictures, run=at))

@@ -10,6 +10,7 @@ from itertools import pairwise
 from limner.errors import DataError
 from limner.records import Block
 from limner.text.blocks import Document, LeftOut
+from limner.text.wanted import asked_in, place_for
 from limner.text.words import Marker, lead_in, markers_in, role_of
 
 BULLET = re.compile(r"[*•‣◦▪●·☐☑○–-][ \t\u00a0]+(?:\[[ xX]\][ \t]+)?(?=\S)")
@@ -76,9 +77,8 @@ def blocks_of_lines(text: str) -> list[Block]:
     pending: list[str] = []
 
     def close() -> None:
-        if pending:
-            blocks.append(Block(text=_joined(pending, width)))
-            pending.clear()
+        blocks.extend([Block(text=_joined(pending, width))] if pending else [])
+        pending.clear()
 
     item = False  # whether the lines that follow continue a typed item
     for place, line in enumerate(lines):
@@ -91,9 +91,9 @@ def blocks_of_lines(text: str) -> list[Block]:
         elif len(pending) == 1 and not item and _UNDER.fullmatch(words) and len(pending[0]) <= _LONGEST_TITLE:
             level = 1 if words[0] == "=" else 0
             blocks.append(Block(text=pending.pop().strip(), level=level, look=("underlined",)))
-        elif _RULE.fullmatch(words):
+        elif alone := _alone(words):
             close()
-            blocks.append(Block(kind="break"))
+            blocks.append(alone)
         elif marker := markers.get(place):
             close()
             blocks.append(_marked(words, marker))
@@ -121,6 +121,14 @@ def blocks_of_lines(text: str) -> list[Block]:
         item = False
     close()
     return blocks
+
+
+def _alone(words: str) -> Block | None:
+    """The block of a line that is a rule, or asks for a picture."""
+    wanted = asked_in(words)
+    return (
+        place_for(wanted) if wanted is not None else Block(kind="break") if _RULE.fullmatch(words) else None
+    )
 
 
 def _is_indented(line: str, before: list[str]) -> bool:

@@ -26,6 +26,7 @@ from limner.text.blocks import CREDITS, Document, Find, LeftOut
 from limner.text.edit import without_inserted
 from limner.text.lines import SENTENCE
 from limner.text.markup import ASIDE, LINES, blocks_of, parse_tree
+from limner.text.wanted import asked_in, before_mark, stands_in
 from limner.text.words import role_of
 
 _MAX_NESTING, _MAX_LINES = 60, 80_000
@@ -77,7 +78,7 @@ def read_markdown(text: str, where: str, find: Find) -> Document:
     html = _html(_common(body, document.left_out), where)
     if html.strip():
         document.blocks = blocks_of(parse_tree(f"<div>{html}</div>", where), find, document.left_out)
-    _take(fields, document)
+    _take(fields, document, find)
     return document
 
 
@@ -98,15 +99,19 @@ def _stated(mark: str, text: str, notes: list[str]) -> dict[object, object] | No
     return dict(data) if isinstance(data, dict) else None
 
 
-def _take(fields: dict[object, object], document: Document) -> None:
-    """Add metadata, and the ingredients and directions that front matter states."""
+def _take(fields: dict[object, object], document: Document, find: Find) -> None:
+    """Add metadata, the cover, and the ingredients and directions that front matter states."""
     sections: dict[str, list[Block]] = {"supplies": [], "method": []}
     for key, value in fields.items():
         lower, lines = str(key).lower(), list(_strings(value))
         name, role = _OTHER_NAMES.get(lower, lower), role_of(lower.replace("_", " ").replace("-", " "))
         listed = isinstance(value, list) or len("".join(lines).splitlines()) > 1
         if lower in ("image", "images", "cover", "thumbnail", "featured_image", "featuredimage"):
-            document.left_out.append(LeftOut("page furniture", "", tuple(lines)))
+            stated = value if isinstance(value, dict) else {}
+            of, alt = stated.get("image", stated.get("src")), str(stated.get("alt") or "")
+            first, *others = [str(of)] if of else lines or [""]
+            document.cover = document.cover or (None if stands_in(first) else find(first, alt))
+            document.left_out += [LeftOut("page furniture", "", tuple(others))] if others else []
         elif name in CREDITS and lines and not getattr(document, name):
             setattr(document, name, ", ".join(lines))
         elif name == "direction" and value in ("rtl", "ltr"):
@@ -150,12 +155,19 @@ def _figure(match: re.Match[str]) -> str:
     return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
 
 
+def _asked(match: re.Match[str]) -> str:
+    """``<photo of the oven>``, which would be a tag, as ``[photo of the oven]``."""
+    return match[0] if asked_in(match[0]) is None else f"[{match[1]}]"
+
+
 _PROPERTY = (
     "(?:created|date|last edited|tags?|status|updated|published|priority|type|category|url|owner|assign)"
 )
 _PICTURE_NAME = r"[^\[\]|\n]+\.(?i:avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)"
 _FURNITURE = None
 _DIALECTS: tuple[tuple[str, str | Callable[[re.Match[str]], str] | None], ...] = (
+    # places for pictures
+    (r"<([^<>!/\n][^<>\n]{0,400})>", _asked),
     # Notion: properties below the title; the name of a picture without one
     (rf"(?im)(?<=\n\n)^{_PROPERTY}[\w ]*: .*$(?:\n[A-Z][\w ]{{0,30}}: .*$)*(?=\n\n)", _FURNITURE),
     (r"(?<=!\[)Untitled(?: \d+)?(?=\]\()", ""),
@@ -322,16 +334,19 @@ def _paragraphs(token: Token, inline: Token, around: Token, role: Role | None) -
         content = f"\\[{label}\\] {content}"
     start, lines = token.map[0] if token.map else 0, content.split("\n")
     bare = [line.removesuffix("\\").strip() for line in lines]
-    heads, pictured = list(map(_is_head, bare)), [_IMAGE.fullmatch(line) is not None for line in bare]
+    heads = list(map(_is_head, bare))
+    pictured = [_IMAGE.fullmatch(line) is not None or asked_in(line) is not None for line in bare]
     is_divided = any(heads) and not all(heads) and ASIDE not in around.attrs
     is_divided |= (
-        role == "method" and not token.level and all(SENTENCE.search(line.rstrip("*_")) for line in bare)
+        role == "method"
+        and not token.level
+        and all(SENTENCE.search(before_mark(line).rstrip("*_")) for line in bare)
     )
     cuts, width = [0], max(map(len, bare))
     for place, (before, line) in enumerate(pairwise(bare), 1):
-        captioned = pictured[place - 1] and _EMPHASIS.fullmatch(line)
+        captioned = _IMAGE.fullmatch(before) and _EMPHASIS.fullmatch(line)
         is_hard = lines[place - 1].strip(" ") != before or lines[place - 1].endswith("  ")
-        wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before, line, width)
+        wraps = not (is_hard or heads[place - 1] or heads[place]) and _wraps(before_mark(before), line, width)
         if ((pictured[place] or pictured[place - 1]) and not captioned) or (is_divided and not wraps):
             cuts.append(place)
     for begin, end in pairwise([*cuts, len(lines)]):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import chain, count, pairwise
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +21,7 @@ from limner.errors import DataError
 from limner.records import Block, Mark, Passage, PictureRef
 from limner.text.blocks import Document, Find, LeftOut, changed, is_marked, letters, pictures_of, strip
 from limner.text.declared import declared_document, place_steps
+from limner.text.wanted import asked_in, asked_in_comment, place_for, said, stands_in
 from limner.text.words import is_furniture, role_of
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ _FIGURE = re.compile(
 )
 _LONGEST_CAPTION, _MOST_IN_BOX, _MOST_PIECES = 300, 6, 1_000
 _TITLE_NAME = re.compile(r"(?i)(?:mso|(?:post|entry|article|page)[-_])?title")
+_COMMENT = re.compile(r"<!--([^<>]{1,400}?)-->")
 # A start tag as the HTML standard defines it; possessive quantifiers prevent backtracking.
 _START_TAG = re.compile(r"""<[a-zA-Z](?:[^>=]|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+""")
 _VALUE = re.compile(r"""=\s*+(?:"[^"]*+"|'[^']*+')""")
@@ -91,6 +94,7 @@ def parse_tree(text: str, where: str) -> Element:
         DataError: the page is empty, exceeds a limit, or cannot be parsed.
     """
     text = _CAPTION_SHORTCODE.sub(r"<figure>\1<figcaption>\2</figcaption></figure>", _NOT_XML.sub(" ", text))
+    text = _COMMENT.sub(_asked, text)
     for tag in _START_TAG.finditer(text):  # the parser's time is quadratic in the number of attributes
         long = len(tag[0]) > MAX_ATTRIBUTES
         if long and len(re.findall(r"[\s/=]+", _VALUE.sub("=", tag[0]))) > 2 * MAX_ATTRIBUTES:
@@ -110,6 +114,12 @@ def parse_tree(text: str, where: str) -> Element:
     return root
 
 
+def _asked(match: re.Match[str]) -> str:
+    """A comment that says what is to be seen, as a picture without an address."""
+    words = asked_in_comment(match[1])
+    return match[0] if words is None else f'<img alt="{escape(words)}">'
+
+
 def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]:
     """Blocks of an element and everything inside it.
 
@@ -124,6 +134,10 @@ def blocks_of(root: Element, find: Find, left_out: list[LeftOut]) -> list[Block]
         [('heading', 'Tea'), ('item', 'Boil water.')]
     """
     css = _css(root)
+    for figure in root.iter("figure"):  # one with only a caption asks for a picture
+        words = "".join(figure.itertext())
+        if [child.tag for child in figure] == ["figcaption"] and asked_in(f"[{words}]") is None:
+            figure.insert(0, etree.Element("img"))
     etree.strip_elements(root, "script", "style", "template", with_tail=False)
     walk = _Walk(root, find, left_out, css, _sizes(root))
     walk.element(root)
@@ -306,6 +320,7 @@ class _Walk:
     open: list[tuple[_Kind, str, int]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     pictures: list[tuple[int, PictureRef]] = field(default_factory=list)
+    wanted: list[Block] = field(default_factory=list)
 
     def element(self, node: Element) -> None:
         tag = node.tag
@@ -422,7 +437,8 @@ class _Walk:
 
     def cell(self, node: Element) -> Block:
         """What is in a cell of a table, with a line for each of its paragraphs."""
-        walk = replace(self, at=_Place(is_flat=True), words=[], length=0, open=[], marks=[], pictures=[])
+        at = _Place(is_flat=True)
+        walk = replace(self, at=at, words=[], length=0, open=[], marks=[], pictures=[], wanted=[])
         walk.content(node)
         return changed(strip(walk.taken()), pictures=tuple(picture for _, picture in walk.pictures))
 
@@ -488,6 +504,11 @@ class _Walk:
         alt = "" if alt.lower() == "untitled" else alt
         if "emoji" in _names(node):
             self.say(alt)
+        elif all(map(stands_in, targets)) and self.is_asked(node, alt):
+            at = self.at
+            where = {"depth": at.depth, "quoted": at.quoted, "lines": at.lines, "group": at.group}
+            self.wanted.append(changed(place_for(alt), **where))
+            self.gap = True
         elif not targets or {node.get("width"), node.get("height")} <= {"0", "1"}:
             self.left_out.append(LeftOut("page furniture", alt, tuple(targets[:1])))
         else:
@@ -496,6 +517,19 @@ class _Walk:
             shown = self.length, next((ref for ref in refs if ref.path or ref.data), refs[0])
             self.pictures += [] if shown in self.pictures[-1:] else [shown]
             self.gap = True
+
+    def is_asked(self, node: Element, alt: str) -> bool:
+        """Whether a picture without an address is a place for one; others are loaded later, or links."""
+        late = any(name.startswith(("data-", ":", "v-bind", "ng-")) for name in node.keys())  # noqa: SIM118
+        after = node.getnext()
+        late = (
+            late
+            or (after is not None and after.tag == "noscript")
+            or next(node.iterancestors("a"), None) is not None
+        )
+        return not (late or self.at.is_aside) and bool(
+            said(alt) or self.at.lines or next(node.iterancestors("figure"), None) is not None
+        )
 
     def closed(self, marks: Sequence[tuple[_Kind, str, int]]) -> list[Mark]:
         return [Mark(start=start, end=self.length, kind=kind, target=target) for kind, target, start in marks]
@@ -517,7 +551,9 @@ class _Walk:
         """End a block with the text and pictures since the last one."""
         if self.at.is_flat:
             self.line()
-        elif self.words or self.pictures:
+            return
+        wanted, self.wanted = self.wanted, []
+        if self.words or self.pictures:
             pictures, self.pictures = self.pictures, []
             end = self.length - self.is_blank()
             block = strip(self.taken())
@@ -530,19 +566,21 @@ class _Walk:
             text = [changed(block, pictures=inside)] if block.text else []
             for part in [*alone, *text] if is_caption else [*text, *alone]:
                 self.add(part)
+        self.blocks += wanted
 
     def add(self, block: Block) -> None:
         """Add a block at the place of the walk; words right below a picture may be its caption."""
         last = self.blocks[-1] if self.blocks else Block()
         words = block.text.strip()
         if block.kind == "paragraph" and not block.pictures:
-            below = last.kind == "picture" and _is_caption_line(block, last)
+            below = last.kind == "picture" and last.pictures[-1].target and _is_caption_line(block, last)
             if last.pictures and not last.pictures[-1].caption and (self.at.is_caption or below):
                 picture = last.pictures[-1].model_copy(update={"caption": words})
                 lines = last.lines and (last.lines[0], (self.at.lines or last.lines)[1])
                 self.blocks[-1] = changed(last, pictures=(*last.pictures[:-1], picture), lines=lines)
                 return
-            if is_furniture(words) or (_SHORTCODE.fullmatch(words) and re.search("[=_/-]", words)):
+            is_code = _SHORTCODE.fullmatch(words) and re.search("[=_/-]", words) and asked_in(words) is None
+            if is_furniture(words) or is_code:
                 self.left_out.append(LeftOut("page furniture", words))
                 return
         at = self.at

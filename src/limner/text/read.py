@@ -108,8 +108,8 @@ def read(
     Args:
         source: a story; a list of steps, each a string, a `Step` or an object as in a JSON story; a path; or
             a string, which is a path if it names a file or looks like a file name, and a text otherwise.
-        by: unit of the text that is one step, see `limner.text.segment.segment`; None: explicit steps, or
-            what a JSON story states.
+        by: unit of the text that is one step, see `limner.text.segment.segment`; None: the places that the
+            text marks, or else explicit steps, or what a JSON story states.
         format: format of a text; None: that of the file's extension, or plain text.
         in_library: see `limner.text.picture_files.finder`.
     Raises:
@@ -334,16 +334,21 @@ def _divided(
             **({key: value for key, value in stated.items() if is_declared or key != "by"}),
             "steps": division.steps,
             "blocks": division.blocks,
+            "cover": document.cover,
             "direction": document.direction or writing_direction(words),
             "markdown": document.markdown,
         }
     )
+    if story.places and by is None:
+        return Reading(story, tuple(document.left_out), (*document.notes, *division.notes))
     titles = {step.title for step in story.steps}
     outside = [
         block
         for place, run in story.runs()
         for block in run
-        if place is None and block.kind != "break" and not (block.kind == "heading" and block.text in titles)
+        if place is None
+        and block.kind not in ("break", "wanted")
+        and not (block.kind == "heading" and block.text in titles)
     ]
     left_out = list(document.left_out)
     for is_supplies, run in groupby(outside, key=lambda block: block.role == "supplies"):

@@ -1,17 +1,20 @@
 """Divides a structured text into steps, by the first of these that the text has.
 
 Declared steps; the method of a recipe or guide; numbered headings; pages; a list; sections; paragraphs. What
-is in no step stays where it stood: a step is a run of blocks.
+is in no step stays where it stood: a step is a run of blocks. Where the author marks places for pictures,
+these alone are steps.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from limner.errors import counted
 from limner.language import split_sentences
 from limner.records import Block, Role, Segmentation, Step
 from limner.text.blocks import Document, changed, check_count, divided, pictures_of, text_of
 from limner.text.lines import SENTENCE
+from limner.text.wanted import describes, is_place
 from limner.text.words import markers_in
 
 _MOST_LETTERS = 5_000_000
@@ -64,7 +67,8 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
 
     Args:
         document: with structure, see `limner.text.structure`.
-        by: unit that is one step; None and "step": explicit steps, or else paragraphs.
+        by: unit that is one step; None: the places that the text marks, or else as for "step": explicit
+            steps, or else paragraphs. With a unit, marked places are steps besides the others.
         where: name of the text, for messages.
     Raises:
         DataError: there are too many steps.
@@ -74,6 +78,61 @@ def segment(document: Document, by: Segmentation | None, where: str) -> Division
         >>> [step.text for step in segment(document, None, "tea.txt").steps]
         ['Boil water.', 'Pour it over the leaves.']
     """
+    division = _divided(document, by, where)
+    if not any(map(is_place, division.blocks)) or any(block.kind == "wanted" for block in division.blocks):
+        return division
+    blocks = tuple(_wanted(block) if is_place(block) else block for block in division.blocks)
+    places = asked_for(blocks, document.title)
+    steps = [
+        Step.model_construct(text=words, run=(place, place + 1)) for place, words in places.items() if words
+    ]
+    line = f"{counted(len(places), 'place')} that the text marks"
+    if by is None:
+        return Division(blocks, tuple(steps), notes=[f"{line} (--also-steps for its steps too)"])
+    steps += [part for step in division.steps if (part := _without_places(step, blocks))]
+    return Division(
+        blocks, tuple(sorted(steps, key=lambda step: step.run)), division.by, [*division.notes, line]
+    )
+
+
+def _wanted(block: Block) -> Block:
+    picture = block.pictures[0]
+    return changed(block, kind="wanted", text=picture.alt or picture.caption, pictures=())
+
+
+def asked_for(blocks: Sequence[Block], title: str) -> dict[int, str]:
+    """What each mark asks for: its words, or the text before it in its section, or after it; or the title."""
+    asked: dict[int, str] = {}
+    waiting: list[int] = []
+    before, head = title, title
+    for place, block in enumerate(blocks):
+        if block.kind == "wanted":
+            asked[place] = block.text if describes(block.text) else before
+            waiting += [] if asked[place] else [place]
+        elif block.kind in ("heading", "break"):
+            asked |= dict.fromkeys(waiting, head)
+            waiting, before, head = [], "", block.text or head
+        elif block.text:
+            asked |= dict.fromkeys(waiting, block.text)
+            waiting, before = [], block.text
+    return {
+        place: words or blocks[place].text for place, words in (asked | dict.fromkeys(waiting, head)).items()
+    }
+
+
+def _without_places(step: Step, blocks: Sequence[Block]) -> Step | None:
+    """A step up to the first mark inside it, with all its words; None if it has none."""
+    start, end = step.run
+    while start < end and blocks[start].kind == "wanted":
+        start += 1
+    end = next((place for place in range(start, end) if blocks[place].kind == "wanted"), end)
+    pictures = tuple(picture for picture in step.pictures if picture.target)
+    worded = any(block.text for block in blocks[start:end]) or pictures
+    return step.model_copy(update={"run": (start, end), "pictures": pictures}) if worded else None
+
+
+def _divided(document: Document, by: Segmentation | None, where: str) -> Division:
+    """The division of a text without regard to the places that it marks."""
     if document.declared and by in (None, "step"):
         steps = [_step(document.blocks, (*step.run, step.title)) for step in document.declared]
         return Division(tuple(map(_settled, document.blocks)), tuple(steps))

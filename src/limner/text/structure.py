@@ -11,6 +11,7 @@ from itertools import pairwise
 from limner.records import Block, Role
 from limner.text.blocks import Document, LeftOut, changed, cut, divided, is_marked, letters, strip
 from limner.text.lines import BULLET, bullets_in
+from limner.text.wanted import with_places
 from limner.text.words import (
     author_in,
     is_closing,
@@ -69,6 +70,7 @@ def structure(document: Document) -> None:
         roles = enumerate(zip(document.blocks, _with_roles(document.blocks), strict=True))
         document.blocks = [block if place in inside else other for place, (block, other) in roles]
         return
+    document.blocks = with_places(document.blocks)
     _drop_furniture(document)
     _with_pages(document)
     blocks = [piece for block in document.blocks for piece in _of_table(block)]

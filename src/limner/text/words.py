@@ -32,6 +32,10 @@ _KINDS = Literal[
     "furniture",
     "closing",
     "byline",
+    "picture",
+    "picture_of",
+    "picture_ask",
+    "picture_here",
 ]
 _KEYCAP = re.compile("([0-9])\ufe0f?\u20e3")
 _CIRCLED = {chr(0x2460 + n): f"{n + 1}. " for n in range(20)} | {"🔟": "10. "}
@@ -71,6 +75,11 @@ def _number_words() -> dict[str, int]:
         for language in _languages()
         for number, word in enumerate(language["number"], 1)
     }
+
+
+def words_for(kind: str) -> frozenset[str]:
+    """All words of a kind in `words.toml`, whatever their language."""
+    return _table()[kind]
 
 
 def _folded(text: str) -> str:

@@ -3,7 +3,7 @@
 import { DRAGGABLE } from "./carrying.js";
 import { button, gliding, h, icon, put } from "./dom.js";
 import { shownAt, views } from "./framing.js";
-import { described, shape } from "./pictures.js";
+import { described, shape, thumbnail } from "./pictures.js";
 import { fit } from "./reasons.js";
 
 /** Everything that a card shows, to detect changes. */
@@ -11,6 +11,24 @@ const looks = ({ story, steps }, at) => JSON.stringify([shownAt({ text: story.st
 
 export const VIEWS = ["large", "small", "strip", "list"];
 const VIEW = "limner.view";
+
+/** Words of a step that is a place for a picture, "" if it has none; undefined for any other step. */
+export function asked({ blocks, steps }, at) {
+  const block = blocks[steps[at]?.run[0]];
+  return block?.kind === "wanted" ? block.text : undefined;
+}
+
+/** The blocks before each step and after the last that are in none; nothing in a text without places. */
+function between(story) {
+  const { blocks, steps } = story;
+  if (!steps.some((_, at) => asked(story, at) !== undefined)) return [];
+  const starts = [...steps.map(({ run }) => run[0]), blocks.length];
+  return starts.map((end, n) => {
+    const start = n && steps[n - 1].run[1];
+    return blocks.slice(start, end).map(({ kind, text, number, pictures }, at) => ({ at: start + at, kind, text, number, pictures }));
+  });
+}
+
 /** Header before the items of a list. */
 const MARKER = /^[ \t]*[-*•–][ \t]+/gm;
 
@@ -43,10 +61,13 @@ export class Board extends EventTarget {
   show(before) {
     const steps = this.store.board.steps;
     const story = this.store.board.story;
-    const retold = !before || before.board.story.steps.length !== steps.length;
+    const around = between(story);
+    const told = JSON.stringify(around);
+    const retold = !before || before.board.story.steps.length !== steps.length || told !== this.around;
+    this.around = told;
     if (retold) {
       this.cards = steps.map((_, position) => this.#card(position));
-      put(this.place, this.cards.map((card) => card.item));
+      put(this.place, [...this.cards, null].map((card, at) => [around[at]?.length > 0 && this.#between(around[at], story), card?.item]));
       this.selected = Math.min(this.selected, steps.length - 1);
     }
     this.place.dir = story.direction;
@@ -108,6 +129,35 @@ export class Board extends EventTarget {
     return best;
   }
 
+  /** The text between two cards, with buttons that leave a place for a picture in it. */
+  #between(blocks, { direction, language }) {
+    const add = (at) => button("Add a picture", { look: "plus", kind: "plain add", on: { click: () => this.dispatchEvent(new CustomEvent("place", { detail: at })) } });
+    const line = ({ kind, text, number, pictures }) => [
+      text && h("p", { class: kind, dir: direction, lang: language || undefined }, kind === "item" && `${number === null ? "•" : `${number}.`} `, text),
+      pictures.map(({ sha256: id, target: name, alt, path }) => path && thumbnail({ id, name, captions: [alt] }, 256)),
+    ];
+    return h("li", { class: "between" }, blocks.map((block) => [add(block.at), line(block)]), add(blocks.at(-1).at + 1));
+  }
+
+  /** The field for the words of a place; what is typed is saved when it is left. */
+  #asked(position, plate) {
+    const field = h("textarea", { class: "asked", rows: 2, maxlength: 400, placeholder: "What is to be seen", "aria-label": `What is to be seen at step ${position + 1}` });
+    const known = () => asked(this.store.board.story, position);
+    field.addEventListener("focus", () => this.select(position));
+    field.addEventListener("change", () => {
+      const text = field.value.trim();
+      if (text !== known()) this.dispatchEvent(new CustomEvent("asked", { detail: { step: position, text } }));
+    });
+    field.addEventListener("keydown", (event) => {
+      if (!["Enter", "Escape"].includes(event.key)) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.key === "Escape") field.value = known();
+      plate.focus();
+    });
+    return field;
+  }
+
   #card(position) {
     const plate = h("button", { type: "button", class: "plate", draggable: DRAGGABLE, data: { step: position } });
     const another = button("Try another", { look: "again", bare: true, kind: "plain another", title: "Try another (T)" });
@@ -137,11 +187,11 @@ export class Board extends EventTarget {
       event.preventDefault();
       menu(plate);
     });
-    return { item, plate, fitting, another, lock, text };
+    return { item, plate, fitting, another, lock, text, asked: this.#asked(position, plate) };
   }
 
   #update(position, story, redraw) {
-    const { item, plate, fitting, another, lock, text } = this.cards[position];
+    const { item, plate, fitting, another, lock, text, asked: field } = this.cards[position];
     const step = this.store.step(position);
     const { text: words, choice, state } = step;
     item.dataset.state = state;
@@ -166,6 +216,14 @@ export class Board extends EventTarget {
     put(lock, icon(fixed ? "lock" : "unlock"), h("span", { class: "unseen" }, `${fixed ? "Unlock" : "Lock"} step ${position + 1}`));
     lock.title = fixed ? "Locked: limner leaves this step alone. Unlock (L)" : "Lock this picture (L)";
     lock.setAttribute("aria-pressed", String(fixed));
+    const place = asked(story, position);
+    item.classList.toggle("place", place !== undefined);
+    if (place !== undefined) {
+      if (!text.contains(field)) put(text, h("h2", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), position + 1)), field);
+      if (document.activeElement !== field) field.value = place;
+      field.dir = story.direction;
+      return;
+    }
     put(
       text,
       h("h2", {}, h("span", { class: "number" }, h("span", { class: "unseen" }, "Step "), position + 1), words.title && words.title !== story.steps[position - 1]?.title && h("span", { class: "title", dir: "auto" }, words.title)),

@@ -28,6 +28,7 @@ const BOARD = [
   [["R"], "reasons"],
   [["E"], "edit the text of the step; Ctrl Enter saves it, Ctrl Shift Enter splits at the cursor, Esc closes and keeps what you typed"],
   [["N"], "add a step after this one; with Shift, before it"],
+  [["P"], "add a picture after this step; with Shift, before it"],
   [["J"], "merge with the next step"],
   [["Alt", "↑"], "move the step up; Alt ↓ moves it down"],
   [["Del"], "remove the step"],

@@ -19,7 +19,7 @@ import { openSettings, openText } from "./settings.js";
 import { openSignIn } from "./signin.js";
 import { Store, undoable } from "./store.js";
 import { importNotes } from "./texts.js";
-import { openPicture } from "./viewer.js";
+import { opener, openPicture } from "./viewer.js";
 
 const store = new Store(decodeURIComponent(location.pathname.split("/").filter(Boolean).pop()));
 const carrying = new Carrying($("steps"));
@@ -41,6 +41,28 @@ const movable = (step) => !["given", "blank"].includes(store.step(step).choice.o
 function frame(step) {
   const { chosen } = store.step(step).choice;
   if (chosen) openFraming(store, step, chosen.picture);
+}
+
+/** The picture that stands for the text: one that somebody chose, or that the text itself names. */
+function cover() {
+  const { cover: chosen, story } = store.board;
+  const { path, sha256: id, target: name, alt } = store.project.options.cover ? {} : (story.cover ?? {});
+  return chosen ?? (path ? { id, name, captions: [alt].filter(Boolean) } : null);
+}
+
+/** Let a picture stand for the text, or "none". */
+const setCover = (cover) => store.edit({ kind: "options", options: { ...store.project.options, cover } });
+
+/** Menu item that makes a picture the cover, or takes it away. */
+const covering = (picture) => {
+  const is = picture && cover()?.id === picture.id;
+  return { words: is ? "No cover" : "Use as cover", look: "cover", disabled: !picture, run: () => setCover(is ? "none" : picture.id) };
+};
+
+function showCover() {
+  const picture = cover();
+  const away = button("No cover", { look: "close", bare: true, kind: "plain", on: { click: () => setCover("none") } });
+  put($("cover"), picture && [opener(picture, 128), h("span", { class: "quiet small" }, "Cover"), away]);
 }
 
 /** View the picture of a step, or a candidate, large; keys and swipes lead to the others. */
@@ -84,6 +106,9 @@ function stepMenu(step, at) {
     { words: "Compare", look: "view-strip", key: "C", run: () => compare() },
     { words: "More like this", look: "alike", key: "M", disabled: none, run: () => { panel.open(); panel.likeThis(); } },
     { words: "Crop & caption", look: "frame", key: "F", disabled: none, run: () => frame(step) },
+    covering(choice.chosen?.picture),
+    card && { words: "Add a picture before", look: "plus", key: "Shift P", run: () => panel.wording.place(0) },
+    card && { words: "Add a picture after", look: "plus", key: "P", run: () => panel.wording.place(1) },
     { words: "Swap with another step …", look: "moved", key: "X", disabled: !movable(step) || store.board.steps.length < 2, run: () => carry({ kind: "step", step }, `the picture of step ${step + 1}`) },
     { words: state === "blank" ? "Choose a picture again" : "No picture", look: "blank", key: "B", disabled: choice.origin === "given", run: () => toggleBlank(step) },
     { words: "Lock the rest", look: "lock", key: "Shift L", run: () => lockOthers(step) },
@@ -97,6 +122,7 @@ function offerMenu(picture, at) {
     { words: "Use this picture", look: "view-large", run: () => choose(step, picture.id) },
     { words: "Use at another step …", look: "moved", key: "X", run: () => carry({ kind: "picture", id: picture.id }, described(picture)) },
     { words: "View large", look: "enlarge", key: "Z", run: () => zoom(step, picture) },
+    covering(picture),
     { words: "Compare", look: "view-strip", key: "C", run: () => compare(picture) },
     { words: "More like this", look: "alike", key: "M", run: () => panel.offers.ask({ like: picture }) },
     picture.taken && { words: "More from that day", look: "day", run: () => panel.offers.ask({ day: picture }) },
@@ -171,6 +197,7 @@ store.addEventListener("change", ({ detail: before }) => {
   const notes = importNotes(project.notes);
   put($("notes"), notes && h("details", {}, h("summary", { class: "quiet small" }, `Import notes (${project.notes.length})`), notes));
   $("add-pictures").hidden = !store.library.writable;
+  showCover();
   const changed = board.show(before);
   $("board").removeAttribute("aria-busy");
   summary();
@@ -206,7 +233,7 @@ store.addEventListener("saving", ({ detail: error }) => {
 /** Description of an unsaved change; typed text is shown in full. */
 function inWords({ act, edit }) {
   if (act !== "edit") return act === "undo" ? "Undo" : "Redo";
-  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped" };
+  const names = { reword: "new text", "insert-before": "a step before it", "insert-after": "a step after it", choose: "another picture", blank: "no picture", retitle: "Title", retext: "The whole text", again: "Pictures of unlocked steps", options: "Picture settings", swap: "Pictures swapped", place: "A place for a picture" };
   const what = names[edit.kind] ?? edit.kind.replaceAll("-", " ");
   return [edit.step === undefined ? what : `Step ${edit.step + 1}: ${what}`, edit.text !== undefined && h("p", { class: "clipped", dir: "auto" }, edit.text), edit.title && h("p", { dir: "auto" }, edit.title)];
 }
@@ -283,6 +310,8 @@ board.addEventListener("another", ({ detail: { step, control } }) => {
   another(step, control);
 });
 board.addEventListener("select", ({ detail }) => panel.show(detail));
+board.addEventListener("asked", ({ detail }) => store.edit({ kind: "reword", ...detail }));
+board.addEventListener("place", ({ detail }) => panel.wording.place(0, detail));
 $("add-pictures").addEventListener("click", () => uploads.open());
 $("to-library").addEventListener("pointerdown", toLibrary);
 $("to-library").addEventListener("focus", toLibrary);
@@ -368,6 +397,8 @@ const SINGLE = {
   e: () => panel.wording.open(),
   n: () => panel.wording.open("insert-after"),
   N: () => panel.wording.open("insert-before"),
+  p: () => panel.wording.place(1),
+  P: () => panel.wording.place(0),
   j: () => panel.wording.merge(),
   f: () => frame(board.selected),
 };
@@ -442,6 +473,8 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
+// Words that are being typed on a card are kept, as when the field is left.
+window.addEventListener("pagehide", () => document.activeElement?.blur());
 window.addEventListener("beforeunload", (event) => store.saving === "unsaved" && event.preventDefault());
 document.addEventListener("visibilitychange", () => {
   if (document.visibilityState !== "visible") return;

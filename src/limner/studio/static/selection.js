@@ -43,7 +43,8 @@ export class Selection extends EventTarget {
       this.place,
       h("p", { class: "small numbers", role: "status" }, none ? "Click pictures to select them; Shift selects all between." : `${count(pictures.length, "picture")} selected`),
       this.writable() && button("Add keywords …", { look: "text", disabled: none, on: { click: () => this.#describe(pictures) } }),
-      step >= 0 && button(`Use at step ${step + 1}`, { look: "view-large", disabled: pictures.length !== 1, on: { click: () => this.#edit([{ kind: "choose", step, picture: pictures[0].id }], `In use at step ${step + 1}.`) } }),
+      step >= 0 && button(`Use at step ${step + 1}`, { look: "view-large", disabled: pictures.length !== 1, on: { click: () => this.#edit(() => [{ kind: "choose", step, picture: pictures[0].id }], `In use at step ${step + 1}.`) } }),
+      this.#project && button("Use as cover", { look: "cover", disabled: pictures.length !== 1, on: { click: () => this.#edit(({ options }) => [{ kind: "options", options: { ...options, cover: pictures[0].id } }], "It is the cover now.") } }),
       this.#project && button("Don’t use in this project", { look: "never", disabled: none, on: { click: () => this.#ban(pictures) } }),
     );
   }
@@ -80,15 +81,15 @@ export class Selection extends EventTarget {
   }
 
   #ban(pictures) {
-    return this.#edit(pictures.map(({ id }) => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
+    return this.#edit(() => pictures.map(({ id }) => ({ kind: "ban", picture: id })), `${count(pictures.length, "picture")} no longer used in this project.`);
   }
 
-  /** Make changes to the storyboard, one after the other. */
+  /** Make changes to the storyboard, one after the other; they are made from the project as it is. */
   async #edit(edits, done) {
     this.place.inert = true;
     try {
-      const { revision } = await api.project(this.#project.id);
-      for (const [at, edit] of edits.entries()) await api.edit(this.#project.id, revision + at, edit);
+      const project = await api.project(this.#project.id);
+      for (const [at, edit] of edits(project).entries()) await api.edit(this.#project.id, project.revision + at, edit);
       this.#turn(false);
       toast(done, { action: "Back to the storyboard", run: () => location.assign(links.project(this.#project.id)) });
     } catch (error) {

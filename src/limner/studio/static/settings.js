@@ -75,7 +75,9 @@ export function openText(store) {
   const name = `${store.id}.text`;
   const typed = draft(name);
   text.value = typed?.text ?? store.project.text;
-  const by = h("select", { id: "new-by" }, CUTS.map(([value, words]) => h("option", { value }, words)));
+  const marks = store.project.by === "step" || store.board.story.blocks.some(({ kind }) => kind === "wanted");
+  const cuts = marks ? [["", "marked place"], ["step", "step and marked place"], ...CUTS.slice(1)] : CUTS;
+  const by = h("select", { id: "new-by" }, cuts.map(([value, words]) => h("option", { value }, words)));
   by.value = typed?.by ?? store.project.by ?? "";
   const cut = () => by.value !== (store.project.by ?? "");
   const changed = () => cut() || text.value !== store.project.text;

@@ -9,7 +9,7 @@ const RETRY_MS = 3000;
 /** Statuses of changes that are impossible; after any other error, a change waits and can be sent again. */
 const IMPOSSIBLE = new Set([400, 413, 422]);
 /** Changes that move steps: until they are made, no step can be addressed. */
-const RENUMBERING = new Set(["retext", "split", "merge", "remove", "insert-before", "insert-after", "move"]);
+const RENUMBERING = new Set(["retext", "split", "merge", "remove", "insert-before", "insert-after", "place", "move"]);
 const AFTERWARDS = { lock: "locked", choose: "locked", swap: "locked", blank: "blank", unlock: "free" };
 
 /**
@@ -242,19 +242,20 @@ export class Store extends EventTarget {
 }
 
 /** A project with the changes of one response; unchanged parts stay the same objects. */
-export function applied(project, { since, count, order, steps, text, story: told, threshold, settings, ...head }) {
+export function applied(project, { since, count, order, steps, text, story: told, blocks, runs, cover, threshold, settings, ...head }) {
   const places = order ?? Array.from({ length: count }, (_, place) => place);
   const at = (list) => places.map((place, position) => (place === null || place === position ? (list[place] ?? null) : { ...list[place], position }));
   const story = places.map((place) => project.board.story.steps[place] ?? null);
   const board = at(project.board.steps);
   const states = at(project.steps);
   for (const step of steps) [story[step.position], board[step.position], states[step.position]] = [step.story, step.board, step.state];
+  const placed = runs ? story.map((step, position) => ({ ...step, run: runs[position] })) : story;
   return {
     ...project,
     ...head,
     text: text ?? project.text,
     steps: states,
-    board: { ...project.board, threshold, settings, steps: board, story: { ...project.board.story, ...told, steps: story } },
+    board: { ...project.board, cover, threshold, settings, steps: board, story: { ...project.board.story, ...told, blocks: blocks ?? project.board.story.blocks, steps: placed } },
   };
 }
 

@@ -14,8 +14,11 @@ export function guessFormat(text) {
   return "plain";
 }
 
+/** Options of commands in a note; the pages have controls for them. */
+const OPTIONS = / \(--[^()]*\)/g;
+
 /** Notes on how the text was read and divided, one per line; null without notes. */
-export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note))) : null);
+export const importNotes = (notes) => (notes?.length ? h("ul", { class: "notes" }, notes.map((note) => h("li", {}, note.replace(OPTIONS, "")))) : null);
 
 /**
  * The text of a file in UTF-8; null for documents and other encodings, which the server reads.

@@ -1,5 +1,6 @@
 // Text of the selected step, edited in place, and its steps: split, merged, added, moved, removed.
 
+import { asked } from "./board.js";
 import { announce, button, h, icon, put } from "./dom.js";
 import { drafts, keepDraft } from "./drafts.js";
 import { undoable } from "./store.js";
@@ -19,12 +20,13 @@ export class Wording extends EventTarget {
     this.step = 0;
     const act = (words, run, key) => h("button", { type: "button", title: key && `${words} (${key})`, on: { click: () => { this.menu.open = false; run.call(this); } } }, words, key && h("kbd", { "aria-hidden": "true" }, key));
     this.acts = {
+      split: act("Split this step …", this.open, "E"),
       merge: act("Merge with the next step", this.merge, "J"),
       up: act("Move up", () => this.move(-1), "Alt ↑"),
       down: act("Move down", () => this.move(1), "Alt ↓"),
       remove: act("Remove this step", this.remove, "Del"),
     };
-    this.menu = h("details", { class: "menu" }, h("summary", { class: "button plain square", title: "Change steps" }, icon("more"), h("span", { class: "unseen" }, "Change steps")), h("div", { class: "step-acts" }, act("Split this step …", this.open, "E"), this.acts.merge, act("Add a step before", () => this.open("insert-before"), "Shift N"), act("Add a step after", () => this.open("insert-after"), "N"), this.acts.up, this.acts.down, this.acts.remove));
+    this.menu = h("details", { class: "menu" }, h("summary", { class: "button plain square", title: "Change steps" }, icon("more"), h("span", { class: "unseen" }, "Change steps")), h("div", { class: "step-acts" }, this.acts.split, this.acts.merge, act("Add a step before", () => this.open("insert-before"), "Shift N"), act("Add a step after", () => this.open("insert-after"), "N"), act("Add a picture before", () => this.place(0), "Shift P"), act("Add a picture after", () => this.place(1), "P"), this.acts.up, this.acts.down, this.acts.remove));
     this.menu.addEventListener("keydown", (event) => {
       if (event.key !== "Escape" || !this.menu.open) return;
       event.stopPropagation();
@@ -47,7 +49,9 @@ export class Wording extends EventTarget {
     if (step !== this.step && this.editing) this.field.value.trim() ? this.keep() : this.leave();
     this.step = step;
     const last = this.store.board.steps.length - 1;
-    this.acts.merge.disabled = step === last;
+    const [place, next] = [step, step + 1].map((at) => asked(this.store.board.story, at) !== undefined);
+    this.acts.split.disabled = place;
+    this.acts.merge.disabled = step === last || place || next;
     this.acts.up.disabled = step === 0;
     this.acts.down.disabled = step === last;
     this.acts.remove.disabled = last === 0;
@@ -95,6 +99,7 @@ export class Wording extends EventTarget {
   /** Open the field; `how` adds a step and names where. */
   open(how = "reword") {
     if (this.editing) return this.field.focus();
+    if (how === "reword" && asked(this.store.board.story, this.step) !== undefined) return this.#ask(this.step);
     const adds = how.startsWith("insert");
     const { text } = this.store.step(this.step);
     const { direction, language } = this.store.board.story;
@@ -206,6 +211,19 @@ export class Wording extends EventTarget {
     if (to < 0 || to >= this.store.board.steps.length || !(await this.store.edit({ kind: "move", step, to }))) return;
     this.#at(to);
     announce(`Step ${step + 1} is step ${to + 1} now.`);
+  }
+
+  /** Leave a place for a picture before (0) or after (1) the step, or before a block of the text. */
+  async place(side, at = this.store.step(this.step).text.run[side]) {
+    const step = this.store.board.story.steps.filter(({ run }) => run[0] < at).length;
+    if (await this.store.edit({ kind: "place", at })) this.#ask(step);
+  }
+
+  /** Turn to the words of a place, on its card. */
+  #ask(step) {
+    document.body.classList.remove("panel-open");
+    this.board.select(step);
+    this.board.cards[step].asked.focus();
   }
 
   #said(words, step) {

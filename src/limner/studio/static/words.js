@@ -17,7 +17,7 @@ export function pictureWords(picture, { writable, written }) {
     keywords.length > 0 && h("ul", { class: "keywords", "aria-label": label }, keywords.map((word) => h("li", {}, h("bdi", {}, word)))),
   ];
 
-  const show = ({ now, stated, edited, described, coordinates }) => {
+  const show = ({ now, stated, edited, described, coordinates, place: taken }) => {
     // A model's caption counts unless the user wrote one; it is shown separately from the file's.
     const model = edited ? null : described;
     const { captions, keywords } = model ? stated : now;
@@ -28,7 +28,7 @@ export function pictureWords(picture, { writable, written }) {
       edited && h("p", { class: "quiet small" }, "Stored in the library; replaces the file’s own words."),
       model && listed([model.sentence], model.keywords, "Keywords by the model"),
       model && h("p", { class: "quiet small" }, "Described by ", h("bdi", {}, model.model), ", a model. It may be wrong."),
-      coordinates && h("p", { class: "quiet small" }, `Taken at ${coordinates.map((degrees) => degrees.toFixed(5)).join(", ")}`),
+      coordinates && h("p", { class: "quiet small" }, "Taken at ", [taken, coordinates.map((degrees) => degrees.toFixed(5)).join(", ")].filter(Boolean).join("; ")),
       writable && button(any ? "Edit the caption" : "Add a caption", { look: "text", on: { click: edit } }),
     );
   };
