@@ -146,27 +146,33 @@ class RunSettings(Record):
         preset: preset of the runs; "" if not recorded.
         deviations: deviations from it, common to all runs; None if not recorded.
         some: deviations of only some of the runs.
+        departures: what differs from the printed paper, in any of the runs.
+        reduced: whether a size or the number of epochs is below the paper's.
         backbone: architecture, and whether it was frozen or trained; "" if not recorded.
         seeds: seeds of training.
         data: data sets.
         split: their split.
-        unpublished: differences from the published runs.
+        factors: factors of the weights that the paper chose for another data set.
     """
 
     preset: str
     deviations: tuple[str, ...] | None
     some: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
+    reduced: bool = False
     backbone: str
     seeds: tuple[int, ...]
     data: tuple[str, ...]
     split: str
-    unpublished: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
 
     @property
     def listed(self) -> str:
-        """All deviations in one line; "" for none."""
+        """What differs from the preset and from the printed paper, in one line; "" for nothing."""
         every = ", ".join(self.deviations or ())
-        return every + (f"{'; ' * bool(every)}only some runs: {', '.join(self.some)}" if self.some else "")
+        every += f"{'; ' * bool(every)}only some runs: {', '.join(self.some)}" if self.some else ""
+        lists = {"Deviations from the preset": every, "Departures from the paper": ", ".join(self.departures)}
+        return " ".join(f"{title}: {some}." for title, some in lists.items() if some)
 
     def words(self, letter: str = "") -> str:
         """One line for the table; `letter` is that of the note that lists the deviations."""
@@ -175,11 +181,12 @@ class RunSettings(Record):
         if self.deviations is None:
             preset += ", deviations not recorded"
         elif count:
-            preset += f" with {count} deviation{'s' * (count > 1)} ({letter})"
+            preset += f" with {count} deviation{'s' * (count > 1)}"
+        preset += f" ({letter})" if self.listed else ""
         seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
         backbone = self.backbone or "backbone not recorded"
         where = f"{', '.join(self.data)}, {self.split} split"
-        return "; ".join((preset, backbone, seeds, where, *self.unpublished))
+        return "; ".join((preset, backbone, seeds, where, *self.factors))
 
 
 class Row(Record):
@@ -302,7 +309,7 @@ def notes_of(table: Table) -> tuple[str, ...]:
     signs = [
         f"{UNEVEN} {', '.join(names)}: compared across settings; {how}." for how, names in uneven.items()
     ]
-    lists = [f"({letter}) Deviations from the preset: {listed}." for listed, letter in letters.items()]
+    lists = [f"({letter}) {listed}" for listed, letter in letters.items()]
     return (*table.notes, *columns, *signs, *lists, *gap)
 
 
@@ -388,5 +395,6 @@ def _html(table: Table) -> str:
 
 
 def _name(row: Row) -> str:
-    name = f"{row.name} {UNEVEN}" if row.uneven else row.name
+    reduced = ", reduced" if row.settings and row.settings.reduced else ""
+    name = f"{row.name}{reduced} {UNEVEN}" if row.uneven else row.name + reduced
     return f"{name} ({row.remark})" if row.remark else name

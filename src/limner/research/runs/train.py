@@ -279,7 +279,8 @@ def train(
     note(
         f"{corpus.name}: {len(corpus.train)} training and"
         f" {counted(len(corpus.val), 'validation pair')}{drawn};"
-        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'};"
+        f" departures from the paper: {', '.join(settings.departures()) or 'none'}"
     )
     position, finished = fit(
         own,

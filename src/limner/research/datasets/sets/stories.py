@@ -120,7 +120,7 @@ def read_story_pairs(source: Source) -> PairSet:
             split=story.split,
             seq=story.id,
             pos=number,
-            meta={"author": story.author, "source": story.source, "license": story.license},
+            meta={key: getattr(story, key) for key in ("author", "illustrator", "source", "license")},
         )
         for story in stories.stories
         for number, step in enumerate(story.steps)
