@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limner.errors import DataError
-from limner.records import PictureRef, Step, Story
 from limner.research.datasets.audit import split_leak
 from limner.research.datasets.pairs import Pair, PairSet, duplicate_groups, text_id
 from limner.research.datasets.splits import (
@@ -16,8 +15,6 @@ from limner.research.datasets.splits import (
     sources_of,
     split_by_source,
     split_sizes,
-    split_stories,
-    story_keys,
 )
 
 LONG = "one two three four five six seven eight"
@@ -30,13 +27,6 @@ def pairs_of(stories):
         for one in stories
         for n, step in enumerate(one.steps)
     ]
-
-
-def story(name, pages, **fields):
-    steps = tuple(
-        Step(text=text, pictures=(PictureRef(target=image, sha256=image),)) for text, image in pages
-    )
-    return Story(id=name, steps=steps, **fields)
 
 
 def loop_components(keys):
@@ -129,28 +119,6 @@ def test_the_last_groups_fill_empty_splits():
 def test_impossible_splits_are_refused():
     with pytest.raises(DataError, match="2 groups for 3 splits"):
         balanced_split([0, 1, 1], {"train": 1, "val": 1, "test": 1})
-    stories = [story(str(n), [("x", str(n))]) for n in range(9)]
-    with pytest.raises(DataError, match="2 stories for 3 splits"):
-        split_stories(stories[:2])
-
-
-def test_stories_that_share_a_picture_a_text_or_a_source_stay_together():
-    stories = [
-        story("a", [("x", "1")], source="s"),
-        story("b", [("y", "1"), (LONG, "2")], source="t"),
-        story("c", [(LONG.upper(), "3")], source="u"),
-        story("d", [("x", "4")], source="u"),
-        *(story(f"e{i}", [("x", f"p{i}")], source=f"v{i}") for i in range(20)),
-    ]
-    assert duplicate_groups([story_keys(s) for s in stories])[:4] == [0, 0, 0, 0]
-    split = split_stories(stories)
-    assert len({s.split for s in split[:4]}) == 1
-    assert [s.id for s in split] == [s.id for s in stories]
-    found = split_leak(pairs_of(split)).leak
-    assert (found.image, found.pair, found.sequence) == (0, 0, 0)
-    assert found.text == found.short_text
-    with pytest.raises(DataError, match="already has the split"):
-        split_stories(split)
 
 
 rows = st.tuples(

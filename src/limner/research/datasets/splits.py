@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -24,11 +24,7 @@ from limner.research.datasets.pairs import (
     text_id,
 )
 
-if TYPE_CHECKING:
-    from limner.records import Story
-
 MIN_TOKENS = 8
-SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
 VAL_SHARE = 0.1
 SOURCE_SHARES: Mapping[SplitName, float] = {"test": 0.15, "val": 0.08}
 """Shares of rows by the sources of a split alone; test comes first."""
@@ -51,17 +47,6 @@ def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = F
         "sequence": sequence,
     }
     return [key for key in named.items() if key[1]]
-
-
-def story_keys(story: "Story") -> list[Hashable]:
-    """Keys of all steps and pictures of a story, and of its source."""
-    keys = [
-        key
-        for step in story.steps
-        for ref in step.pictures
-        for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
-    ]
-    return [*keys, ("source", story.source)] if story.source else keys
 
 
 def pair_groups(pairs: Sequence[Pair], *, strict: bool = False) -> list[int]:
@@ -311,23 +296,3 @@ def drawn_splits(sources: Sequence[frozenset[str]], seed: int = 0) -> list[Split
         next((part for part, drawn in parts.items() if own <= drawn), None if own & taken else "train")
         for own in sources
     ]
-
-
-def split_stories(stories: Sequence["Story"]) -> "tuple[Story, ...]":
-    """Split stories by group: stories that share a picture, a text or their source stay together.
-
-    Args:
-        stories: stories without a split.
-    Raises:
-        DataError: a story already has a split, or there are too few groups.
-    """
-    for story in stories:
-        if story.split:
-            raise DataError(f"split: story {story.id!r} already has the split {story.split!r}; use that")
-    if len(stories) <= len(SHARES):
-        raise DataError(
-            f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"
-        )
-    groups = duplicate_groups([story_keys(story) for story in stories])
-    names = balanced_split(groups, split_sizes(len(stories), SHARES))
-    return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))

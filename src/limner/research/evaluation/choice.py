@@ -234,8 +234,8 @@ def _drawn(
         allowed = len(rows) - len(skip)
         if allowed < c - 1:
             raise DataError(
-                f"choices: pair {row} has {allowed} different wrong {what}s among {len(queries)} pairs, expected"
-                f" at least {c - 1} for {c} options; use fewer options"
+                f"choices: pair {row} has {allowed} different wrong {what}s, expected at least {c - 1}"
+                f" for {c} options; use fewer options"
             )
         places = rng.choice(allowed, c - 1, replace=False, shuffle=False)
         # allowed options are numbered without the banned ones, so skip the banned ones before each
