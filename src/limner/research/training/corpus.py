@@ -36,7 +36,7 @@ from limner.research.training.processes import all_gather, rows_per_process
 from limner.research.training.settings import DataConfig, RunConfig
 
 if TYPE_CHECKING:
-    from limner.research.datasets.features import FeatureKey, Features, Layer
+    from limner.research.datasets.features import Layer
 
 
 Places = NDArray[np.int64]
@@ -237,8 +237,6 @@ def open_corpus(
     from limner.research.datasets.features import block_features, picture_features
 
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
-        if config.features_from:
-            raise ConfigError(f"data.features_from: rows of {BACKBONE} must be on a local disk; leave it out")
         root = Path(config.features)
         of = "described" if layer == "stages" else layer
         rows = block_features(
@@ -259,7 +257,6 @@ def open_corpus(
         device=device,
         precision=precision,
         report=report,
-        elsewhere=_elsewhere(config),
     )
     return data, features
 
@@ -278,28 +275,6 @@ def _drawn(
     if config.shuffle_relations:
         data = shuffle_relations(data, config.world_seed)
     return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
-
-
-def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Features] | None":
-    """A function that opens stores at `features_from`, or None if that is not set.
-
-    Raises:
-        ConfigError: `features_from` is not a URL.
-    """
-    if not config.features_from:
-        return None
-    from limner.locations import location
-
-    at = location(config.features_from)
-    if at is None:
-        raise ConfigError(
-            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER;"
-            " for a local folder, set data.features"
-        )
-    from limner.research.datasets.remote_features import open_remote
-
-    cache, most_gb = Path(config.features), config.features_cache_gb
-    return lambda key, ids: open_remote(at, key, ids, cache, most_gb=most_gb)
 
 
 def limited(pairs: Sequence[Pair], limit: int) -> tuple[Pair, ...]:

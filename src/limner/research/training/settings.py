@@ -102,9 +102,6 @@ class DataConfig(SourceConfig):
         mixture: for set "mixture": name → settings of a data set. Each has its own split; no set trains on
             what another validates or tests on.
         features: folder of the feature stores and of the manifest of pictures.
-        features_from: URL of complete feature stores on object storage, which are read shard by shard; ""
-            for none.
-        features_cache_gb: maximum size of the cache of such a store in `features`, in units of 10⁹ bytes.
         backbone: backbone whose features are stored, or that is fine-tuned.
         beside: extra encoders such as ``resnet50``, files of detectors, and ``traits`` (last), whose features
             the system limner uses in addition; see
@@ -132,8 +129,6 @@ class DataConfig(SourceConfig):
 
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
-    features_from: str = ""
-    features_cache_gb: float = Field(default=50.0, gt=0)
     backbone: str = "resnet50"
     beside: tuple[str, ...] = ()
     picture_size: int = Field(default=224, ge=32)
