@@ -176,6 +176,7 @@ class RunConfig(Record):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings in which the rows of a table differ
+    PRINTED: ClassVar[bool] = True  # whether the system is a paper's
     OURS: ClassVar[Mapping[str, Any]] = {}  # settings with which all presets depart from the printed paper
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether batches use `MixtureEntry.weight`
     READS_BESIDE: ClassVar[bool] = False  # whether the system uses `DataConfig.beside`
@@ -240,8 +241,11 @@ class RunConfig(Record):
     def departures(self) -> list[str]:
         """What differs from the printed paper, whichever the preset: ``key=value (paper: other)``.
 
-        Settings of `OURS` come first, without the paper's value, which cannot work or is not stated.
+        Settings of `OURS` come first, without the paper's value, which cannot work or is not stated. A
+        system of limner's own has none.
         """
+        if not self.PRINTED:
+            return []
         found = flat(self.model_dump(mode="json"))
         ours = [f"{key}={value}" for key, value in self.OURS.items() if found[key] == value]
         return ours + [
@@ -252,8 +256,8 @@ class RunConfig(Record):
 
     @property
     def reduced(self) -> bool:
-        """Whether a size or the number of epochs is below that of the preset "paper"."""
-        return any(
+        """Whether a size or the number of epochs is below that of the preset "paper", if there is a paper."""
+        return self.PRINTED and any(
             type(mine) is int and type(due) is int and mine < due
             for key, mine, due in self._differing(self.printed, "paper")
             if key == "loop.epochs" or key.split(".")[0] in ("model", "graph_model", "captioner")
