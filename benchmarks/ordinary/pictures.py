@@ -10,7 +10,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal, cast
@@ -26,7 +26,7 @@ from limner.records import Caption, Picture, Story
 from limner.research.datasets.pairs import Source
 from limner.research.datasets.sets.captions import CaptionedPicture
 from limner.research.datasets.sets.stories import StorySet, read_story_pairs
-from limner.research.datasets.splits import split_by_source, split_pairs
+from limner.research.datasets.splits import split_pairs
 from limner.research.worlds import PictureBook, SyntheticStory, draw
 from limner.store.vectors import Gallery, Space
 
@@ -324,13 +324,16 @@ def own_of(story: Story, step: int) -> str:
 def parted(data: StorySet, name: str) -> dict[Part | Literal["train"], list[Story]]:
     """Stories by part: test reports; validation, halved by story id, fits and chooses; training is unused.
 
-    The split is the stated one, or else the grouped split that training makes (by source, seed 0).
+    The split is the stated one, or else the grouped split that training makes (by repository, seed 0).
     """
     split = {story.id: story.split for story in data.stories}
     if not all(split.values()):
         pairs = read_story_pairs(Source(data.folder))
-        made = split_pairs(pairs, "grouped", 0) if name in ONE_SOURCE else split_by_source(pairs, 0)
-        split = {pair.seq: pair.split for pair in made.pairs}
+        whole = pairs.pairs
+        if name not in ONE_SOURCE:  # a repository stays whole
+            whole = tuple(one.model_copy(update={"seq": str(one.meta["source"] or one.seq)}) for one in whole)
+        made = split_pairs(replace(pairs, pairs=whole), "grouped", 0)
+        split = {pair.seq: one.split for pair, one in zip(pairs.pairs, made.pairs, strict=True)}
 
     def part_of(story: Story) -> Part | Literal["train"]:
         if split[story.id] == "val":

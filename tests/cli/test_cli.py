@@ -61,7 +61,7 @@ def test_every_command_has_an_example(pages):
         (["index", "--library", "lib"], 2, "no folder given"),
         (["illustrate", "no.md", "--library", "lib", "-o", "x.odt"], 2, "unknown output format '.odt'"),
         (["illustrate", "no.md", "--library", "lib", "-o", "x.html"], 1, "no picture library here"),
-        (["evaluate", "nowhere", "--library", "lib"], 1, "nowhere"),
+        (["evaluate", "--qrels", "q", "--topics", "t", "--library", "lib"], 1, "no picture library here"),
         (["models", "get", "resnet51"], 2, "did you mean 'resnet50'"),
     ],
 )
@@ -305,19 +305,17 @@ def test_settings_of_a_file_are_checked(world, tmp_path, capsys):
     assert "STEP=PICTURE" in capsys.readouterr().err
 
 
-def test_evaluate_measures_a_book_it_can_read(world, capsys):
-    book = world / "book"
-    lines = [json.loads(line) for line in (book / "stories.jsonl").read_text().splitlines()]
-    copy = world / "asked"
-    shutil.copytree(book, copy, dirs_exist_ok=True)
-    (copy / "stories.jsonl").write_text(
-        "".join(json.dumps(line | {"split": "test"}) + "\n" for line in lines)
-    )
-    assert run(["evaluate", str(copy), "--library", str(world / "lib"), "--decoder", "off", "--json"]) == 0
-    random, captions = json.loads(capsys.readouterr().out)
-    assert random["system"] == "random"
-    assert captions["gallery"] == captions["queries"] == sum(len(line["pages"]) for line in lines)
-    assert captions["metrics"]["R@5"]["value"] > random["metrics"]["R@5"]["value"]
+def test_evaluate_measures_what_was_judged(world, capsys):
+    ids = limner.Library(world / "lib").store.gallery([]).ids
+    (world / "qrels.txt").write_text(f"t 0 {ids[0]} 1\nt 0 {ids[1]} 0\nt 0 gone 1\n")
+    (world / "topics.tsv").write_text("t\ta bear\n")
+    words = ["evaluate", "--qrels", str(world / "qrels.txt"), "--topics", str(world / "topics.tsv")]
+    assert run([*words, "--library", str(world / "lib"), "--json"]) == 0
+    printed = capsys.readouterr()
+    found = json.loads(printed.out)
+    assert (found["topics"], found["gallery"], found["absent"]) == (1, len(ids), 1)
+    assert 0 < found["metrics"]["RR@100"]["value"] <= 1
+    assert "not in this library: 1 judged picture;" in printed.err
 
 
 def test_the_demonstration_goes_from_drawings_to_pages(

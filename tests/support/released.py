@@ -12,7 +12,6 @@ from limner.research.datasets.recipes.builder import build_recipes
 from limner.research.datasets.sets.cite import QUESTIONS
 from limner.research.datasets.sets.clue import CSV_NAMES, MAP_NAME
 from limner.research.datasets.sets.clue import RELATIONS as CLUE
-from limner.transfer import FetchSettings
 
 SPLITS = ("train", "val", "test")
 WORDS = ("bread", "soup", "river", "market", "garden", "window", "candle", "ladder", "orchard", "chapel")
@@ -263,5 +262,5 @@ def stepwise(folder: Path, recipes: int = 12, pages: int = 6) -> Path:
     """What `limner data build-recipes` makes of saved pages and a miniature of RecipeQA."""
     saved = recipe_pages(folder.parent / f"{folder.name}-pages", pages)
     qa = recipeqa(folder.parent / f"{folder.name}-recipeqa", recipes)
-    build_recipes([str(saved)], folder, FetchSettings(), recipeqa=Source(qa))
+    build_recipes([str(saved)], folder, recipeqa=Source(qa))
     return folder

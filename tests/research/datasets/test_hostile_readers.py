@@ -14,9 +14,8 @@ from limner.errors import DataError, LimnerError, MissingError
 from limner.pictures.tables import list_rows
 from limner.research.datasets.folders import read_table
 from limner.research.datasets.pairs import Source
-from limner.research.datasets.recipes.builder import build_recipes
+from limner.research.datasets.recipes.builder import build_recipes, find_sources
 from limner.research.datasets.recipes.saved_pages import read_page
-from limner.research.datasets.recipes.web import find_sources
 from limner.research.datasets.sets.captions import read_captions
 from limner.research.datasets.sets.clue import wanted
 from limner.research.datasets.sets.coco import read_coco
@@ -29,7 +28,6 @@ from limner.research.datasets.sets.stories import read_stories
 from limner.research.datasets.sets.vist import read_vist
 from limner.text.markup import read_html
 from limner.text.picture_files import finder
-from limner.transfer import FetchSettings
 
 DEEP = 100_000
 LONG = "stir well " * 1_050_000  # of 10 MB
@@ -424,7 +422,7 @@ def test_links_in_a_circle_do_not_hold_up_a_build(tmp_path):
     (pages / "a.html").write_text(ROUND + STEPS)
     assert [source.name for source in find_sources([str(pages)])] == ["a.html", "gone.html", "self.html"]
     with pytest.raises(DataError, match="no recipe left of 3 pages"):
-        build_recipes([str(pages)], tmp_path / "set", FetchSettings())
+        build_recipes([str(pages)], tmp_path / "set")
     lines = (tmp_path / "set" / "dropped.jsonl").read_text().splitlines()
     reasons = {row["page"]: row["detail"] for row in map(json.loads, lines) if "detail" in row}
     assert set(reasons) == {"gone.html", "self.html"}

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torchvision import models
 
 from limner.encoders.pixels import PixelEncoder, build
-from limner.errors import ConfigError, DataError, MissingError
+from limner.errors import ConfigError, DataError
 from limner.pictures.decode import decode
 from limner.research.datasets.features import picture_features
 from limner.research.datasets.pairs import Pair, PairSet
@@ -90,13 +90,6 @@ def test_a_store_is_made_in_what_the_machine_is_quick_in_and_one_that_is_there_i
     assert made("other", "float32", precision="bfloat16") == "bfloat16"
     assert made("other", "bfloat16") == "bfloat16"
     assert [len(list((tmp_path / root).iterdir())) for root in ("one", "other")] == [1, 2]
-
-    def elsewhere(key, ids):
-        if not key.transform.endswith("float32"):
-            raise MissingError("not there")
-        return key.transform
-
-    assert picture_features(data, tmp_path / "no", elsewhere=elsewhere, **options) == "squash 224 float32"
 
 
 def _state(path):

@@ -5,9 +5,11 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from released import picture
 
 from limner.errors import DataError, MissingError
-from limner.research.datasets.sets.stories import read_stories
+from limner.research.datasets.pairs import Source
+from limner.research.datasets.sets.stories import read_stories, read_story_pairs
 
 SHA = "ab" * 32
 
@@ -138,3 +140,22 @@ def test_the_storybook_set(shared_data):
     assert found.wordless == ()
     test = [ref for story in found.split("test") for step in story.steps for ref in step.pictures]
     assert (len(test), len({ref.sha256 for ref in test})) == (627, 608)
+
+
+def test_relations_of_pages_are_labels_and_only_all_pages_may_state_them(tmp_path):
+    stated = {"action": True, "story": False}
+    rows = [
+        {"story_id": "1", "pages": [page(" ") | {"relations": {"action": False, "story": True}},
+                                    page("One.") | {"relations": stated}]},
+        {"story_id": "2", "pages": [page("Two.") | {"relations": {"action": False, "story": True}}]},
+    ]  # fmt: skip
+    picture(tmp_path / "images" / "a.jpg", 1)
+    data = read_story_pairs(Source(write(tmp_path, rows)))
+    assert data.relations == ("action", "story")
+    assert [dict(pair.labels) for pair in data.pairs] == [
+        {"action": 1, "story": 0},
+        {"action": 0, "story": 1},
+    ]
+    rows[1]["pages"][0]["relations"] = {"action": True}
+    with pytest.raises(DataError, match="a page of '2' does not state the relation 'story'"):
+        read_story_pairs(Source(write(tmp_path, rows)))

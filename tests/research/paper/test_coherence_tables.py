@@ -128,7 +128,7 @@ def test_the_deviation_is_over_the_pools_of_one_training(tables, runs):
         cell = cells(pools, "CMCM")[place]
         due = [statistics.pstdev(statistics.median(getattr(p, stage)) for p in run.drawn) for run in own]
         assert cell.deviation == pytest.approx(statistics.mean(due))
-        assert f"{cell.value:.1f}{cell.mark} ± {cell.deviation:.1f} [" in render([pools]).replace("\\", "")
+        assert f"{cell.value:.2f}{cell.mark} ± {cell.deviation:.2f} [" in render([pools]).replace("\\", "")
     assert "±: standard deviation over the pools of one run" in pools.notes[0]
     assert {cell.deviation for row in full.rows for cell in row.cells} == {None}
     assert {cells(pools, "CMCM")[place].deviation for place in (1, 2, 3, 8)} == {None}

@@ -7,7 +7,7 @@ from made_up_choices import choice_result
 from made_up_results import result
 
 from limner.research.evaluation.results import Result
-from limner.research.paper.conditions import settings_of, uneven, unpublished
+from limner.research.paper.conditions import borrowed_factors, settings_of, uneven
 from limner.research.paper.published import PaperTables, tables_of
 from limner.research.paper.table import render
 from limner.research.systems.complementary.model import ComplementaryConfig
@@ -58,7 +58,8 @@ def test_json_holds_the_whole_list(runs):
     rows = {row["name"]: row for row in json.loads(tables.model_dump_json())["tables"][0]["rows"]}
     assert rows["CMCA"]["settings"] == {
         "preset": "laptop", "deviations": ["loop.epochs=3"], "some": [], "backbone": "resnet50 frozen",
-        "seeds": [0, 1], "data": ["clue"], "split": "grouped", "unpublished": [],
+        "seeds": [0, 1], "data": ["clue"], "split": "grouped", "factors": [], "departures": [],
+        "reduced": False,
     }  # fmt: skip
     assert rows["CMCM-NoAttn"]["settings"] is None  # nothing was measured
     assert rows["CMCM"]["uneven"] == (
@@ -145,30 +146,34 @@ def test_every_table_of_complementary_samples_says_settings_and_marks_difference
     assert any(cell.mark and cell.uneven for cell in contrast.cells)
 
 
-def test_departures_from_the_published_run_stand_beside_the_figures():
+def test_a_row_lists_its_departures_and_says_that_it_is_reduced():
+    own = {"departures": ("anchor=both", "model.dim=8 (paper: 500)"), "reduced": True}
+    runs = [
+        about(result("CMCM", 1.0), **own),
+        about(result("CMCM", 1.0, seed=1), departures=("anchor=both",)),
+    ]
+    text = render(tables_of("cmcm-5", runs, **QUICK)[:1])
+    assert "| CMCM, reduced (2 seeds) | preset laptop with 1 deviation (a); " in text
+    assert "Departures from the paper: anchor=both, model.dim=8 (paper: 500)." in text.replace("\\_", "_")
+    plain = render(tables_of("cmcm-5", [about(result("CMCM", 1.0))], **QUICK)[:1])
+    assert "reduced" not in plain
+    assert "Departures" not in plain
+
+
+def test_borrowed_factors_stand_beside_the_figures():
     def words(data="flickr8k", **settings):
         config = ComplementaryConfig.model_validate({"data": {"set": "captions"}, **settings})
         run = choice_result("x", 1.0, data=data)
-        return unpublished(run.about.model_copy(update={"config": config.model_dump(mode="json")}))
+        return borrowed_factors(run.about.model_copy(update={"config": config.model_dump(mode="json")}))
 
-    whole = {"backbone": "finetune"}
-    assert words(**whole) == []
-    assert words(backbone="frozen", model={"dim": 256}) == [
-        "backbone frozen (paper trained)",
-        "D 256 (published preset 1024)",
-    ]
-    assert words(**whole, method="hal") == ["HAL's bank off (published preset on)"]
-    assert words(**whole, method="hal", baselines={"hal_bank": True}) == []
-    factors = {**whole, "method": "combined-val"}
-    assert words(**factors, weights={"beta": 1, "gamma_hat": 4}) == ["(β, γ) = (1, 4), the paper's for COCO"]
-    assert words(**factors, weights={"beta": 3, "gamma_hat": 1}) == [
+    assert words(method="hal") == []
+    own = {"method": "combined-val"}
+    assert words(**own, weights={"beta": 1, "gamma_hat": 4}) == ["(β, γ) = (1, 4), the paper's for COCO"]
+    assert words(**own, weights={"beta": 3, "gamma_hat": 1}) == [
         "(β, γ) = (3, 1), the paper's for Politics and ConcCap"
     ]
-    assert words(**factors, weights={"beta": 2, "gamma_hat": 1}) == ["(β, γ) = (2, 1)"]
-    assert words("politics", **factors, weights={"beta": 1, "gamma_hat": 4, "lam": 96}) == [
-        "K 3 (paper 9)",
-        "(β, γ) = (1, 4) (paper 3, 1)",
-    ]
+    assert words(**own, weights={"beta": 2, "gamma_hat": 1}) == ["(β, γ) = (2, 1)"]
+    assert words("politics", **own, weights={"beta": 1, "gamma_hat": 4}) == []
 
 
 def test_laptop_runs_are_the_plain_row_unless_published_ones_are_there():

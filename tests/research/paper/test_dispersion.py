@@ -59,7 +59,7 @@ def test_figures_by_hand_beside_the_papers(tmp_path):
     assert all(cell.value is None for cell in table.rows[0].cells)
     assert [cell.paper for cell in table.rows[0].cells[-2:]] == [0.4922, 0.4850]
     assert table.rows[0].cells[5].paper == 0.3173
-    assert "| 1.1000 (0.6279) |" in build("complementary-1", tmp_path).markdown()
+    assert "| 1.10000 (0.6279) |" in build("complementary-1", tmp_path).markdown()
 
 
 def test_what_a_run_does_not_have_is_no_gap_and_other_data_have_no_published_figures(tmp_path):

@@ -1,12 +1,17 @@
 """Figures of examples show the words and pictures they are given, and mark the right ones."""
 
+import re
+
 import numpy as np
 import pytest
+import released
 from made_up_results import result
 from PIL import Image
 
 from limner.errors import ConfigError, DataError
 from limner.research.cli.figure import figure
+from limner.research.datasets import load_dataset
+from limner.research.datasets.pairs import one_row_per_pair
 from limner.research.evaluation.results import Result
 from limner.research.paper import plots, published_figures
 
@@ -30,9 +35,27 @@ def test_a_gallery_frames_the_right_picture_and_no_other():
     widths = [axes.spines["left"].get_linewidth() for axes in figure.axes if axes.axison]
     assert widths == [1, 1, 3, 1, 1]
     assert len([axes for axes in figure.axes if axes.axison]) == 5
-    assert figure.axes[0].texts[0].get_text().endswith("…")
+    text, relations = figure.axes[0].texts
+    assert text.get_text().endswith("…")
+    assert relations.get_text() == "Story"
     with pytest.raises(DataError, match="no text to show"):
         plots.gallery([])
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_nothing_of_a_gallery_lies_over_anything_else(count):
+    red = Image.new("RGB", (40, 30), "red")
+    answers = [(name, [red] * count, 0) for name in ("CMCA", "CMCM_Story, refined")]
+    shown = plots.gallery(
+        [plots.GalleryRow(text, ["Story"], red, answers) for text in ("a goat " * 60, "tea")]
+    )
+    shown.draw_without_rendering()
+    boxes = [text.get_window_extent() for axes in shown.axes for text in axes.texts]
+    boxes += [axes.images[0].get_window_extent() for axes in shown.axes if axes.images]
+    for place, one in enumerate(boxes):
+        assert shown.bbox.x0 <= one.x0 < one.x1 <= shown.bbox.x1
+        assert one.width > 5
+        assert not any(one.overlaps(other) for other in boxes[place + 1 :])
 
 
 def test_attention_of_two_runs_stands_side_by_side_over_the_same_words():
@@ -126,3 +149,35 @@ def test_runs_measured_before_refined_pictures_were_kept_are_refused(galleries, 
     refines.model_copy(update={"refined_top": ()}).write(tmp_path / "CMCM_Story")
     with pytest.raises(DataError, match="run 'limner measure"):
         drawn("cmcm-6")
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "uses"),
+    [
+        ("cmcm-3a", {"relation": ("nonsense",)}, "does not use --relation; it uses no option but --to"),
+        ("cmcm-5", {"row": "CMCA"}, "does not use --row; it uses --runs, --data, --split, --resamples"),
+        ("cmcm-1", {"count": 4}, "does not use --count; it uses --run, --text, --relation"),
+    ],
+)
+def test_an_option_that_a_figure_does_not_use_is_refused(name, option, uses, tmp_path):
+    with pytest.raises(ConfigError, match=uses):
+        figure(name, to=tmp_path / "a.png", **option)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_plate_shows_pairs_of_every_relation_from_the_data_alone(tmp_path, monkeypatch):
+    released.clue(tmp_path / "data" / "clue", 24)
+    monkeypatch.setenv("LIMNER_DATA", str(tmp_path))
+    figure("cmcm-4", to=tmp_path / "plate.html", count=2)
+    page = (tmp_path / "plate.html").read_text()
+    data = load_dataset("clue")
+    heads = re.findall(r"<h2>(.*?): (\d+) of", page)
+    having = [
+        (name, sum(pair.labels[name] for pair in one_row_per_pair(data.pairs))) for name in data.relations
+    ]
+    assert heads == [(name, str(count)) for name, count in having]
+    assert page.count("data:image/webp") == sum(min(2, count) for _, count in having)
+    figure("cmcm-4", to=tmp_path / "plate.html", count=1, relation=("Story",))
+    assert re.findall(r"<h2>(.*?):", (tmp_path / "plate.html").read_text()) == ["Story"]
+    with pytest.raises(ConfigError, match="unknown relation 'Stry'"):
+        figure("cmcm-4", to=tmp_path / "plate.html", relation=("Stry",))

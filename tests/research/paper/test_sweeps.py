@@ -40,7 +40,7 @@ def test_the_table_shows_means_spreads_and_other_figures():
         assert row.cells[1].value == pytest.approx(statistics.stdev(values[:2]))
         assert row.cells[2].value == pytest.approx(statistics.mean(values[2:]))
     spread = statistics.stdev([0.3, 0.4, 0.35])
-    assert f"over the settings: {100 * spread:.1f}." in render([table])
+    assert f"over the settings: {100 * spread:.2f}." in render([table])
 
 
 def test_a_tie_is_said_and_the_first_is_taken():

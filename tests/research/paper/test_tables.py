@@ -44,8 +44,8 @@ def test_markdown_line_by_line():
         "",
         "| model | plain: MedR | plain: R@1 | refined: R@1 |",
         "|---|---:|---:|---:|",
-        r"| CMCM\_Story\|x (3 seeds) | 4.2 [3.0, 6.5] (4.2) | 46.5\* [40.0, 50.0] (46.5) | "
-        "100.0† [100.0, 100.0] |",
+        r"| CMCM\_Story\|x (3 seeds) | 4.25 [3.00, 6.50] (4.2) | 46.51\* [40.00, 50.00] (46.5) | "
+        "100.00† [100.00, 100.00] |",
         "| Base | – (10.0) | – |  |",
         "",
         "A note.  ",
@@ -60,9 +60,9 @@ def test_markdown_is_a_table_to_a_parser():
     cells = re.findall(r"<td[^>]*>(.*?)</td>", page)
     assert cells == [
         "CMCM_Story|x (3 seeds)",
-        "4.2 [3.0, 6.5] (4.2)",
-        "46.5* [40.0, 50.0] (46.5)",
-        "100.0† [100.0, 100.0]",
+        "4.25 [3.00, 6.50] (4.2)",
+        "46.51* [40.00, 50.00] (46.5)",
+        "100.00† [100.00, 100.00]",
         "Base",
         "– (10.0)",
         "–",
@@ -72,10 +72,10 @@ def test_markdown_is_a_table_to_a_parser():
 
 def test_latex_escapes_and_balances():
     text = render([TABLE], "latex")
-    assert r"CMCM\_Story$|$x (3 seeds) & 4.2 {\scriptsize [3.0, 6.5]} {\scriptsize (4.2)}" in text
+    assert r"CMCM\_Story$|$x (3 seeds) & 4.25 {\scriptsize [3.00, 6.50]} {\scriptsize (4.2)}" in text
     assert r"\caption{Ranks \& $<$recalls$>$ 50 \%}" in text
     assert r"\multicolumn{2}{c}{plain} & \multicolumn{1}{c}{refined} \\" in text
-    assert r"100.0$\dagger$" in text
+    assert r"100.00$\dagger$" in text
     assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
     assert text.count(r"\begin{") == text.count(r"\end{") == 2
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
@@ -109,9 +109,9 @@ def test_html_has_the_same_cells_and_nothing_unescaped():
     assert seen.open == []
     assert [cell.strip() for cell in seen.rows[2]] == [
         "CMCM_Story|x (3 seeds)",
-        "4.2 [3.0, 6.5] (4.2)",
-        "46.5* [40.0, 50.0] (46.5)",
-        "100.0† [100.0, 100.0]",
+        "4.25 [3.00, 6.50] (4.2)",
+        "46.51* [40.00, 50.00] (46.5)",
+        "100.00† [100.00, 100.00]",
     ]
     assert "<recalls>" not in text
     assert seen.rows[0] == ["", "plain", "refined"]
@@ -122,9 +122,27 @@ def test_infinite_ranks_and_precisions_have_a_form():
     table = Table(
         name="t", title="t", corner="c", blocks=(ColumnBlock(title="b", columns=("x", "y")),), rows=(row,)
     )
-    assert "| r | ∞ | 0.28 |" in render([table])
+    assert "| r | ∞ | 0.285 |" in render([table])
 
 
 def test_an_unknown_format_is_named():
     with pytest.raises(ConfigError, match="unknown format 'latx'; did you mean 'latex'"):
         render([TABLE], "latx")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("percent", 0.46512, "46.51 (46.5)"),
+        ("exact percent", 0.654123, "65.412 (65.41)"),
+        ("whole percent", 0.2436, "24.4 (24)"),
+        ("rank", 4.25, "4.25 (4.2)"),
+        ("precision", 0.8249, "0.825 (0.82)"),
+        ("score", 0.627949, "0.62795 (0.6279)"),
+        ("product", 0.0374, "0.037 (0.04)"),
+        ("count", 12, "12 (12)"),
+    ],
+)
+def test_ours_has_one_decimal_more_than_the_papers_as_printed(kind, value, shown):
+    main, _, paper = Cell(value=value, paper=value, kind=kind).parts()
+    assert f"{main} {paper}" == shown

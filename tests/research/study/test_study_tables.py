@@ -78,7 +78,7 @@ def test_the_published_table_alone_prints_in_every_format():
         text = render(build(report, published=True), form)
         for name, row in reference()["cmcm-6"]["rows"].items():
             assert name.replace("_", "\\_" if form != "html" else "_") in text
-            assert all(f"({value:.1f})" in text for value in row.values())
+            assert all(f"({value:.0f})" in text for value in row.values())
         assert "no majority" in text
     assert "tested, Other" in render(build(report), "html")
 

@@ -117,7 +117,7 @@ def test_what_graphs_teach(graphs, mode, loss, due):
 def test_shuffled_graphs_are_dealt_to_other_pictures_and_drawn_ones_to_their_own():
     def graphs_of(which):
         drawn = ("data.set=picturebook", "data.stories=12", f"graphs={which}")
-        return {name: graph.objects for name, graph in gsda.graphs_of(config(*drawn)).items()}
+        return {name: graph.objects for name, graph in gsda.graphs_of(config(*drawn), ()).items()}
 
     own = data_set("picturebook").graphs(12, config().data.world_seed, shuffled=None)
     assert graphs_of("drawn") == {name: graph.objects for name, graph in own.items()}

@@ -1,13 +1,16 @@
-"""The order of an epoch: weights kept, and the same from the same seed."""
+"""The order of an epoch: weights kept, and the same from the same seed; and what a limit keeps."""
+
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from limner.config import build
 from limner.errors import ConfigError
+from limner.research.datasets.pairs import Pair
 from limner.research.systems.dual import DualConfig
 from limner.research.systems.limner import LimnerConfig
-from limner.research.training.corpus import epoch_order
+from limner.research.training.corpus import epoch_order, limited
 
 
 def test_weights_say_how_often_a_row_comes():
@@ -45,3 +48,15 @@ def test_a_system_that_cannot_heed_weights_refuses_them():
     assert build(LimnerConfig, {"data": data}, "test").data.mixture["one"].weight == 2
     with pytest.raises(ConfigError, match=r"every row once per epoch; remove data.mixture.one.weight"):
         build(DualConfig, {"data": data}, "test")
+
+
+def test_a_limit_keeps_whole_stories_of_every_split():
+    pairs = [
+        Pair(id=f"{story}{page}", text="t", image="i", split=split, seq=story)
+        for story, split, pages in (("a", "train", 3), ("b", "val", 5), ("c", "train", 2), ("d", "train", 1))
+        for page in range(pages)
+    ]
+    assert Counter(pair.seq for pair in limited(pairs, 4)) == {"a": 3, "b": 5, "d": 1}
+    assert limited(pairs, 100) == tuple(pairs)
+    alone = [pair.model_copy(update={"seq": ""}) for pair in pairs]
+    assert Counter(pair.split for pair in limited(alone, 4)) == {"train": 4, "val": 4}

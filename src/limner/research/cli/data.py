@@ -172,21 +172,12 @@ def build_recipes(
     to: Path,
     split: Literal["stratified", "disjoint"] = "stratified",
     seed: int = 0,
-    fetch: Annotated[bool, Parameter(negative="")] = False,
-    parallel: int = 8,
-    host_pause: float = 2.0,
-    timeout: float = 90.0,
-    max_mb: float = 20.0,
-    max_total_gb: float = 20.0,
-    again: Annotated[bool, Parameter(negative="")] = False,
-    allow_private: Annotated[bool, Parameter(negative="")] = False,
     recipeqa: Path | None = None,
     recipeqa_pictures: Path | None = None,
     json: Annotated[bool, Parameter(negative="")] = False,
 ) -> None:
-    """Build a set of stories, one picture per step, from saved pages or URLs.
+    """Build a set of stories, one picture per step, from saved pages.
 
-    It obeys robots.txt and limits its request rate; run it again to resume after an interruption.
     dropped.jsonl lists what was left out and why, and pages.jsonl the source and licence of every page.
 
     Example: limner data build-recipes ~/saved-pages --to recipes
@@ -194,29 +185,13 @@ def build_recipes(
     Parameters
     ----------
     sources
-        Saved pages (.html, .md), folders of them, or URLs.
+        Saved pages (.html, .md), or folders of them. Save pages with their pictures ("web page, complete").
     to
         Folder for the set; created if missing. An earlier set in it is replaced.
     split
         stratified: authors may be in several parts; disjoint: every author is in one.
     seed
         Seed of the split.
-    fetch
-        Also fetch pictures of saved pages from the web.
-    parallel
-        Maximum number of simultaneous requests, one per host.
-    host_pause
-        Seconds between two requests to one host; longer if the host asks for it.
-    timeout
-        Maximum time per page or picture, in seconds.
-    max_mb
-        Maximum size of a page or picture, in MB.
-    max_total_gb
-        Maximum size of the folder of pages, and of the folder of pictures, in GB.
-    again
-        Retry pages and pictures that failed for good.
-    allow_private
-        Allow hosts in private networks.
     recipeqa
         Folder of RecipeQA, whose recipes are added by the same rules.
     recipeqa_pictures
@@ -225,22 +200,9 @@ def build_recipes(
         Print the report as JSON.
     """
     if not sources and not recipeqa:
-        raise ConfigError("build-recipes: no source; give saved pages, folders of them, URLs or --recipeqa")
+        raise ConfigError("build-recipes: no source; give saved pages, folders of them, or --recipeqa")
     added = Source(recipeqa, recipeqa_pictures) if recipeqa else None
-    settings = FetchSettings(parallel, 1, host_pause, total_s=timeout, allow_private=allow_private)
-    settings = replace(settings, max_bytes=int(max_mb * 1e6), max_total_bytes=int(max_total_gb * 1e9))
-    with resumable(), FetchBar() as bar:
-        report = builder.build_recipes(
-            sources,
-            to,
-            settings,
-            split=split,
-            seed=seed,
-            fetch=fetch,
-            again=again,
-            recipeqa=added,
-            progress=bar,
-        )
+    report = builder.build_recipes(sources, to, split=split, seed=seed, recipeqa=added)
     emit_report(report, builder.summary(report, to), as_json=json)
 
 

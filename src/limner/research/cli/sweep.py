@@ -70,7 +70,8 @@ def sweep(
     from limner.research.runs.train import maximise, read_config
 
     combinations = grid([Axis.parse(text) for text in over])
-    metric = metric or read_config(config, set_, data).loop.metric
+    read = read_config(config, set_, data)
+    metric = metric or (read.smoke() if smoke else read).loop.metric
     more_is_better = maximise(metric)
     total = len(combinations) * len(seed)
     numbers = count(1)

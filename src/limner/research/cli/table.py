@@ -33,8 +33,9 @@ def table(
     """Print a table of results next to the published ones.
 
     Every row states the settings of its runs: preset, backbone, seeds, data and split; deviations from the
-    preset are listed below the table. ‡ marks a row compared with one of different settings. Cells without a
-    result show a dash and are counted. Run 'limner measure' on the runs first, with --choices for the
+    preset and departures from the paper are listed below the table. Reduced: a size or the number of epochs
+    is below the paper's. ‡ marks a row compared with one of different settings. Cells without a result show
+    a dash and are counted. Run 'limner measure' on the runs first, with --choices for the
     complementary tables.
 
     Example: limner table cmcm-5 --runs runs

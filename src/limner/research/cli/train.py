@@ -122,7 +122,7 @@ def _show(run: Run, *, as_json: bool) -> None:
     position = run.position
     assert position is not None  # noqa: S101  (it was trained just now)
     best = position.history[position.best_epoch]["val"] if position.history else {}
-    lines = [f"best epoch {position.best_epoch} of {position.epoch}: {_figures(best)}"]
+    lines = [f"best epoch {position.best_epoch + 1} of {position.epoch}: {_figures(best)}"]
     found = read_refinement(run.folder) if run.can.refinement else None
     refinement = None
     if found is not None:  # JSON has no infinity, so the threshold is a string
@@ -132,7 +132,7 @@ def _show(run: Run, *, as_json: bool) -> None:
     result = {
         "epochs": position.epoch,
         "steps": position.taken,
-        "best_epoch": position.best_epoch,
+        "best_epoch": position.best_epoch + 1,
         "metric": run.config.loop.metric,
         "validation": best,
         "refinement": refinement,

@@ -8,7 +8,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
@@ -485,7 +485,6 @@ def picture_features(
     device: str = "cpu",
     precision: Precision | None = None,
     report: Report = lambda done, total: None,
-    elsewhere: Callable[[FeatureKey, Sequence[str]], Features] | None = None,
 ) -> Features:
     """Features of each distinct picture of a data set, one row per `Pair.image_id`.
 
@@ -503,7 +502,6 @@ def picture_features(
         device: torch device that computes.
         precision: precision of the backbone; None for that of an existing store, else `usual_precision`.
         report: called with rows done and rows in total.
-        elsewhere: (key, pictures) → complete store at another location; None uses `root`.
     Raises:
         ConfigError: unknown backbone, or it has no grid.
         MissingError: its weights are not available.
@@ -523,11 +521,6 @@ def picture_features(
             transform=transform_of(chosen),
         )
 
-    if elsewhere is not None:
-        for chosen in () if precision else ("float32", "float16"):
-            with suppress(MissingError):
-                return elsewhere(key_in(chosen), list(pictures))
-        return elsewhere(key_in(precision or "bfloat16"), list(pictures))
     precision = _precision(root, key_in, device, precision)
     key = key_in(precision)
     try:

@@ -3,15 +3,18 @@
 All pairs of a group go to the same split.
 """
 
-from collections import defaultdict
+import re
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
+from urllib.parse import urlsplit
 
 import numpy as np
 
 from limner.errors import ConfigError, DataError, counted, unknown
 from limner.research.datasets.pairs import (
+    MissingPicture,
     Pair,
     PairSet,
     SplitKind,
@@ -21,12 +24,10 @@ from limner.research.datasets.pairs import (
     text_id,
 )
 
-if TYPE_CHECKING:
-    from limner.records import Story
-
 MIN_TOKENS = 8
-SHARES: Mapping[SplitName, float] = {"val": 0.1, "test": 0.2}
 VAL_SHARE = 0.1
+SOURCE_SHARES: Mapping[SplitName, float] = {"test": 0.15, "val": 0.08}
+"""Shares of rows by the sources of a split alone; test comes first."""
 
 
 def is_short(text: str) -> bool:
@@ -46,17 +47,6 @@ def row_keys(text: str, image: str = "", sequence: str = "", *, strict: bool = F
         "sequence": sequence,
     }
     return [key for key in named.items() if key[1]]
-
-
-def story_keys(story: "Story") -> list[Hashable]:
-    """Keys of all steps and pictures of a story, and of its source."""
-    keys = [
-        key
-        for step in story.steps
-        for ref in step.pictures
-        for key in row_keys(step.text, ref.sha256 or ref.path or ref.target, story.id)
-    ]
-    return [*keys, ("source", story.source)] if story.source else keys
 
 
 def pair_groups(pairs: Sequence[Pair], *, strict: bool = False) -> list[int]:
@@ -191,39 +181,118 @@ def split_pairs(
     return replace(data, pairs=pairs)
 
 
-def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
-    """Split a set by group so that each source (book, site or author) is in one split only.
+def sources_of(pair: Pair) -> frozenset[str]:
+    """The organisation or site that a pair comes from; of a picture book, every person of its credit.
 
     Args:
-        data: a set whose pairs state a source in `meta`; a story without one is its own source.
-        seed: seed of the order in which groups are assigned.
+        pair: `meta` states ``source`` (a repository ``owner/name``, or a URL) or ``illustrator``; without
+            either, the pair's sequence is its source.
+
+    Example:
+        >>> sources_of(Pair(id="1", text="", image="1.jpg", meta={"illustrator": "Ann Lee, Bo Ray"}))
+        frozenset({'Ann Lee', 'Bo Ray'})
+    """
+    stated = str(pair.meta.get("source") or "")
+    if stated:
+        return frozenset({urlsplit(stated).netloc or stated.partition("/")[0]})
+    people = re.split(r",| & | and ", str(pair.meta.get("illustrator") or ""))
+    return frozenset(filter(None, map(str.strip, people))) or frozenset({pair.seq or pair.id})
+
+
+def split_by_source(data: PairSet, seed: int = 0) -> PairSet:
+    """Split a set so that no source (organisation, site or person) is in two splits.
+
+    Rows are grouped by their sources. If rows by several sources chain more than half of the set into one
+    group, sources are drawn instead, see `drawn_splits`. Rows by sources of two splits, or with a picture or
+    long text of another split, are then left out, and listed in `PairSet.missing`.
+
+    Args:
+        data: a set whose pairs state their sources, see `sources_of`.
+        seed: seed of the order in which groups or sources are assigned.
     Raises:
         DataError: there are too few sources for three splits.
     """
-    whole = [pair.model_copy(update={"seq": str(pair.meta.get("source") or pair.seq)}) for pair in data.pairs]
-    parted = split_pairs(replace(data, pairs=tuple(whole)), "grouped", seed).pairs
-    pairs = tuple(
-        pair.model_copy(update={"group": assigned.group, "split": assigned.split})
-        for pair, assigned in zip(data.pairs, parted, strict=True)
+    sources = [sources_of(pair) for pair in data.pairs]
+    keys = [row_keys(pair.text, pair.image_id) for pair in data.pairs]
+    groups = duplicate_groups(
+        [
+            [*own, pair.seq or pair.id, *(("source", name) for name in names)]
+            for own, pair, names in zip(keys, data.pairs, sources, strict=True)
+        ]
     )
-    return replace(data, pairs=pairs)
+    alone = max(map(len, sources)) == 1
+    if alone or 2 * max(Counter(groups).values()) <= len(groups):
+        test = share_of_test(data)
+        sizes = split_sizes(len(groups), {"test": test, "val": (1 - test) * VAL_SHARE})
+        pairs = tuple(
+            pair.model_copy(update={"group": f"{data.name}-{group}", "split": name})
+            for pair, group, name in zip(data.pairs, groups, balanced_split(groups, sizes, seed), strict=True)
+        )
+        return replace(data, pairs=pairs)
+    parts = drawn_splits(sources, seed)
+    held: dict[Hashable, SplitName] = {}
+    for part in ("test", "val", "train"):  # a picture stays in the first of them
+        new = {key for row, name in enumerate(parts) if name == part for key in keys[row]}
+        held |= dict.fromkeys(new - held.keys(), part)
+    kept, left = [], []
+    for pair, name, own, credit in zip(data.pairs, parts, keys, sources, strict=True):
+        if name is not None and all(held[key] == name for key in own):
+            kept.append(pair.model_copy(update={"split": name}))
+            continue
+        reason = "its picture or text is in another split"
+        if name is None:
+            reason = f"its sources are in two splits: {', '.join(sorted(credit))}"
+        left.append(MissingPicture(id=pair.id, image=pair.image, reason=reason))
+    if {pair.split for pair in kept} != {"train", *SOURCE_SHARES}:
+        raise DataError(
+            f"{data.name}: {counted(len(frozenset().union(*sources)), 'source')} for three splits, so one"
+            " would be empty; use more data, or leave by_source out"
+        )
+    note = f"{data.name}: {counted(len(left), 'pair')} left out: shared with another split"
+    grouped = tuple(
+        pair.model_copy(update={"group": f"{data.name}-{group}"})
+        for pair, group in zip(kept, pair_groups(kept), strict=True)
+    )
+    return replace(
+        data, pairs=grouped, missing=(*data.missing, *left), notes=(*data.notes, *[note] * bool(left))
+    )
 
 
-def split_stories(stories: Sequence["Story"]) -> "tuple[Story, ...]":
-    """Split stories by group: stories that share a picture, a text or their source stay together.
+def drawn_splits(sources: Sequence[frozenset[str]], seed: int = 0) -> list[SplitName | None]:
+    """Draw sources for test, then for validation, until the rows by them alone reach its share.
+
+    A source is passed over if it would leave out more rows than it adds, or fill more than half of the share.
 
     Args:
-        stories: stories without a split.
-    Raises:
-        DataError: a story already has a split, or there are too few groups.
+        sources: (N,) sources of every row.
+        seed: seed of the order in which sources are drawn.
+    Returns:
+        (N,) split names; None for rows by sources of two splits.
     """
-    for story in stories:
-        if story.split:
-            raise DataError(f"split: story {story.id!r} already has the split {story.split!r}; use that")
-    if len(stories) <= len(SHARES):
-        raise DataError(
-            f"split: {counted(len(stories), 'story')} for {len(SHARES) + 1} splits; use more data"
-        )
-    groups = duplicate_groups([story_keys(story) for story in stories])
-    names = balanced_split(groups, split_sizes(len(stories), SHARES))
-    return tuple(story.model_copy(update={"split": name}) for story, name in zip(stories, names, strict=True))
+    rows = Counter(sources)
+    free = sorted(frozenset().union(*rows))
+    np.random.default_rng(seed).shuffle(free)
+
+    def gain(name: str) -> tuple[int, int]:
+        """Rows that a further source adds, and rows that it leaves out in addition."""
+        own = [some for some in rows if name in some]
+        adds = sum(rows[some] for some in own if some <= {*drawn, name})
+        return adds, sum(rows[some] for some in own if not some & drawn) - adds
+
+    parts: dict[SplitName, set[str]] = {}
+    for part, share in SOURCE_SHARES.items():
+        due, size, drawn = share * len(sources), 0, set[str]()
+        while size < due:
+            gains = {name: gain(name) for name in free}
+            fits = [n for n, (adds, loses) in gains.items() if adds > loses and adds <= due / 2]
+            if not fits:
+                break
+            size += gains[fits[0]][0]
+            drawn.add(fits[0])
+            free.remove(fits[0])
+        parts[part] = drawn
+    taken = frozenset().union(*parts.values())
+    return [
+        next((part for part, drawn in parts.items() if own <= drawn), None if own & taken else "train")
+        for own in sources
+    ]

@@ -217,29 +217,29 @@ def _block(score: Score, rows: NDArray[np.int64], columns: NDArray[np.int64]) ->
 def _drawn(
     queries: Sequence[Hashable], options: Sequence[Hashable], c: int, rng: np.random.Generator, what: str
 ) -> Rows:
-    """(N, c − 1) rows of options that are wrong for the query in every pair."""
-    total = len(queries)
+    """(N, c − 1) rows of different options that are wrong for the query in every pair."""
+    first: dict[Hashable, int] = {}
     right: dict[Hashable, set[Hashable]] = {}
-    holders: dict[Hashable, list[int]] = {}
     for row, (query, option) in enumerate(zip(queries, options, strict=True)):
         right.setdefault(query, set()).add(option)
-        holders.setdefault(option, []).append(row)
+        first.setdefault(option, row)
+    rows, numbers = np.array(list(first.values())), {option: number for number, option in enumerate(first)}
     skips: dict[Hashable, NDArray[np.int64]] = {}
     for query, own in right.items():
-        banned = np.array(sorted(n for option in own for n in holders[option]), dtype=np.int64)
+        banned = np.array(sorted(numbers[option] for option in own), dtype=np.int64)
         skips[query] = banned - np.arange(len(banned))
-    found = np.empty((total, c - 1), dtype=np.int32)
+    found = np.empty((len(queries), c - 1), dtype=np.int32)
     for row, query in enumerate(queries):
         skip = skips[query]
-        allowed = total - len(skip)
+        allowed = len(rows) - len(skip)
         if allowed < c - 1:
             raise DataError(
-                f"choices: pair {row} has {allowed} wrong {what}s among {total} pairs, expected at least"
-                f" {c - 1} for {c} options; use fewer options"
+                f"choices: pair {row} has {allowed} different wrong {what}s, expected at least {c - 1}"
+                f" for {c} options; use fewer options"
             )
         places = rng.choice(allowed, c - 1, replace=False, shuffle=False)
-        # allowed rows are numbered without the banned ones, so skip the banned ones before each
-        found[row] = places + np.searchsorted(skip, places, side="right")
+        # allowed options are numbered without the banned ones, so skip the banned ones before each
+        found[row] = rows[places + np.searchsorted(skip, places, side="right")]
     return found
 
 

@@ -86,6 +86,8 @@ class About(Record):
         seed: seed of training.
         preset: presets of the settings, one name or several joined by "+"; "" if none applies.
         deviations: ``key=value`` of each setting that differs from the preset; None in older files.
+        departures: what differs from the printed paper, whichever the preset; None in older files.
+        reduced: whether a size or the number of epochs is below the paper's.
         backbone: architecture, whether it was frozen or trained, and for a frozen one the start of its
             weights' SHA-256, such as ``resnet50 frozen, weights 0123456789ab``; "" in older files, or if the
             system uses no pictures.
@@ -105,6 +107,8 @@ class About(Record):
     seed: int = 0
     preset: str = ""
     deviations: tuple[str, ...] | None = None
+    departures: tuple[str, ...] | None = None
+    reduced: bool = False
     backbone: str = ""
     commit: str = ""
     missing: int = Field(default=0, ge=0)

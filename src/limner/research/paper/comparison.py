@@ -26,7 +26,7 @@ from limner.research.evaluation.uncertainty import (
     weighted_median,
 )
 from limner.research.paper.conditions import seeds, settings_of, uneven
-from limner.research.paper.table import Cell, ColumnBlock, Kind, Row, RunSettings, Table, reference
+from limner.research.paper.table import Best, Cell, ColumnBlock, Kind, Row, RunSettings, Table, reference
 
 LAPTOP = "laptop"
 LEVEL = 0.05
@@ -457,18 +457,19 @@ def gathered(columns: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _mark_best(
-    count: int, column: Sequence[Figure | Cell], done: Mapping[str, list[Cell]], place: int
+    styles: Sequence[Best], column: Sequence[Figure | Cell], done: Mapping[str, list[Cell]], place: int
 ) -> None:
-    """Mark the best `count` cells of a column; ties share the mark."""
+    """Mark the best values of a column, one style each; equal values share it."""
     known = [one for one in column if isinstance(one, Figure) and one.statistic is not None]
-    values = [own[place].value for own in done.values()]
-    there = [value for value in values if value is not None]
-    if len(known) != len(there) or len(there) <= count or not all(one.comparable for one in known):
+    values = {own[place].value for own in done.values()} - {None}
+    there = [own for own in done.values() if own[place].value is not None]
+    if len(known) != len(there) or len(there) <= len(styles) or not all(one.comparable for one in known):
         return
-    due = sorted(there, reverse=known[0].higher_is_better)[count - 1]
-    for own, value in zip(done.values(), values, strict=True):
-        if value is not None and (value >= due if known[0].higher_is_better else value <= due):
-            own[place] = own[place].model_copy(update={"best": True})
+    ranked = sorted((value for value in values if value is not None), reverse=known[0].higher_is_better)
+    for own in there:
+        for style, value in zip(styles, ranked, strict=False):
+            if own[place].value == value:
+                own[place] = own[place].model_copy(update={"best": style})
 
 
 def framed(

@@ -4,8 +4,7 @@ Systems that are compared should be trained on the same data, for equally long, 
 dimension; tables report where they were not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from limner.config import flat
 from limner.research.evaluation.results import About, ResultFile
@@ -34,20 +33,28 @@ def settings_of(runs: Iterable[ResultFile]) -> RunSettings | None:
 
 def settings_from(found: Sequence[About]) -> RunSettings:
     """`settings_of`, from the descriptions of at least one run."""
-    recorded = [one.deviations for one in found if one.deviations is not None]
-    # seeds are always shown
-    lists = [[one for one in some if not one.startswith("loop.seed=")] for some in recorded]
-    every = [one for one in lists[0] if all(one in other for other in lists)] if lists else []
+    deviations, some = _common([one.deviations for one in found])
+    departures, others = _common([one.departures for one in found])
     return RunSettings(
         preset=_together(one.preset for one in found),
-        deviations=tuple(every) if len(recorded) == len(found) else None,
-        some=tuple(dict.fromkeys(one for some in lists for one in some if one not in every)),
+        deviations=deviations,
+        some=some,
+        departures=(*(departures or ()), *others),
+        reduced=any(one.reduced for one in found),
         backbone=_together(one.backbone for one in found),
         seeds=tuple(sorted({one.seed for one in found})),
         data=tuple(dict.fromkeys(one.data for one in found)),
         split=_together(one.split for one in found),
-        unpublished=tuple(dict.fromkeys(words for one in found for words in unpublished(one))),
+        factors=tuple(dict.fromkeys(words for one in found for words in borrowed_factors(one))),
     )
+
+
+def _common(lists: Sequence[Sequence[str] | None]) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Entries that all runs have, None if a run has no list; and those of only some runs. Not the seed."""
+    known = [[one for one in some if not one.startswith("loop.seed=")] for some in lists if some is not None]
+    every = tuple(one for one in known[0] if all(one in other for other in known)) if known else ()
+    some = tuple(dict.fromkeys(one for own in known for one in own if one not in every))
+    return (every if len(known) == len(lists) else None), some
 
 
 def uneven(own: Sequence[ResultFile], control: Sequence[ResultFile]) -> str:
@@ -77,44 +84,20 @@ def seeds(*systems: Sequence[object]) -> str:
     return f"{'–'.join(str(count) for count in dict.fromkeys((counts[0], counts[-1])))} seeds"
 
 
-def unpublished(about: About) -> list[str]:
-    """Differences from the published run that affect a run's figures, such as ``D 256 (paper 1024)``.
-
-    If the paper gives no value, that of its preset is stated: ``D 256 (published preset 1024)``.
+def borrowed_factors(about: About) -> list[str]:
+    """The factors (β, γ) of a run of COMBINED-VAL on a set without published ones, and whose they are.
 
     Args:
         about: description of the run.
-    Source: docs/methods, the section on settings of each system.
+    Source: T&K 2022, Table 1; docs/methods/complementary.md §6.3.
     """
-    values = flat(about.config)
-    entries = reference()["published"].get(values.get("system"), ())
-    found = [
-        f"{entry['name']} {_word(values[entry['setting']])}"
-        f" ({'paper' if entry.get('stated', True) else 'published preset'} {_word(entry['value'])})"
-        for entry in entries
-        if entry.get("method", values.get("method")) == values.get("method")
-        and values.get(entry["setting"], entry["value"]) != entry["value"]
-    ]
-    return found + (_of_weights(about.data, values) if values.get("system") == "complementary" else [])
-
-
-def _of_weights(data: str, values: Mapping[str, Any]) -> list[str]:
-    """Differences in the settings of the weights, which the paper chose for each data set."""
-    sets = reference()["sets"]
-    published, found = sets.get(data), []
-    if published:
-        for key, name, due in (("model.heads", "K", "heads"), ("weights.lam", "λ", "lambda")):
-            if values.get(key, published[due]) != published[due]:
-                found.append(f"{name} {values[key]:g} (paper {published[due]})")
-    if values.get("method") == "combined-val":
-        own = (values["weights.beta"], values["weights.gamma_hat"])
-        words = f"(β, γ) = ({own[0]:g}, {own[1]:g})"
-        same = [one["title"] for one in sets.values() if tuple(one["beta_gamma"]) == own]
-        if published and tuple(published["beta_gamma"]) != own:
-            found.append(f"{words} (paper {published['beta_gamma'][0]}, {published['beta_gamma'][1]})")
-        elif not published:
-            found.append(f"{words}, the paper's for {' and '.join(same)}" if same else words)
-    return found
+    sets, values = reference()["sets"], flat(about.config)
+    if about.data in sets or values.get("method") != "combined-val":
+        return []
+    own = (values["weights.beta"], values["weights.gamma_hat"])
+    words = f"(β, γ) = ({own[0]:g}, {own[1]:g})"
+    same = [one["title"] for one in sets.values() if tuple(one["beta_gamma"]) == own]
+    return [f"{words}, the paper's for {' and '.join(same)}" if same else words]
 
 
 def _shared(runs: Sequence[ResultFile]) -> dict[str, frozenset[str]]:

@@ -140,7 +140,7 @@ def setting_curve(
     measured: Sequence[tuple[float, float, float, float]],
     published: Sequence[Sequence[float]],
 ) -> Figure:
-    """Curves: measured and published median rank against a setting (Figure 8).
+    """Curves: measured median rank against a setting, and that recomputed from the release (Figure 8).
 
     Args:
         name: name of the setting.
@@ -152,7 +152,9 @@ def setting_curve(
     if published:
         at = [settings.index(point[0]) for point in published]
         value, spread = [point[1] for point in published], [point[2] for point in published]
-        axes.errorbar(at, value, spread, color=ORANGE, marker="o", mfc="none", label="the paper's")
+        axes.errorbar(
+            at, value, spread, color=ORANGE, marker="o", mfc="none", label="recomputed from the release"
+        )
     if measured:
         setting, middle, sides = _spread(sorted(measured))
         at = [settings.index(one) for one in setting]
@@ -458,7 +460,7 @@ def _numbers(points: Sequence[Point]) -> dict[str, float]:
         return {}
 
 
-TEXT_HEIGHT = 0.28  # height of the text above a row of pictures, in rows
+LINE_HEIGHT = 0.13  # height of a line of text above a row of pictures, in rows
 
 
 @dataclass(frozen=True)
@@ -524,18 +526,24 @@ def gallery(rows: Sequence[GalleryRow]) -> Figure:
     if not rows:
         raise DataError("figure: no text to show; name one, or measure a run first")
     columns = 1 + max((len(pictures) for row in rows for _, pictures, _ in row.answers), default=0)
-    # The text has its own line across all columns, so that it does not widen the first column.
-    heights = [height for row in rows for height in (TEXT_HEIGHT, *[1.0] * len(row.answers))]
-    figure = Figure(figsize=(1.35 * columns, 1.3 * sum(heights)), layout="constrained")
+    # The text has its own lines across all columns, and stays out of the layout, so that it widens none.
+    width = max(4.5, 1.35 * columns)
+    texts = [textwrap.wrap(_short(row.text), int(15 * width)) for row in rows]
+    heights = [
+        height
+        for row, lines in zip(rows, texts, strict=True)
+        for height in (LINE_HEIGHT * (len(lines) + bool(row.relations)), *[1.0] * len(row.answers))
+    ]
+    figure = Figure(figsize=(width, 1.3 * sum(heights)), layout="constrained")
     grid = figure.add_gridspec(len(heights), columns, height_ratios=heights)
     line = 0
-    for row in rows:
+    for row, lines in zip(rows, texts, strict=True):
         head = figure.add_subplot(grid[line, :])
         head.set_axis_off()
-        at: dict[str, Any] = {"fontsize": 7, "va": "bottom", "transform": head.transAxes}
-        head.text(0, 0, _short(row.text), **at)
+        at: dict[str, Any] = {"fontsize": 7, "transform": head.transAxes, "in_layout": False}
+        head.text(0, 0, "\n".join(lines), va="bottom", **at)
         if row.relations:
-            head.text(1, 0, _plain(", ".join(row.relations)), color=BLUE, ha="right", **at)
+            head.text(0, 1, _plain(", ".join(row.relations)), color=BLUE, va="top", **at)
         for number, (system, pictures, right) in enumerate(row.answers, start=1):
             if number == 1:
                 _draw(figure.add_subplot(grid[line + 1, 0]), row.truth, GREY, 1)
@@ -560,7 +568,7 @@ def _draw(axes: "Axes", picture: "Image", colour: str | None, width: float) -> N
 
 def _short(text: str) -> str:
     cut = _plain(" ".join(text.split()))
-    return "\n".join(textwrap.wrap(cut if len(cut) <= 150 else cut[:149] + "…", 75))
+    return cut if len(cut) <= 150 else cut[:149] + "…"
 
 
 LABEL_CHARACTERS = 44

@@ -302,11 +302,11 @@ def _of_texts(name: str, results: Sequence[ResultFile], data: str | None, resamp
     make = {"ranks": _retrieval, "per relation": _per_relation, "precision": _precisions}[entry["form"]]
     tables: list[Table] = []
     for one in shown_sets(name, results, data):
-        for split in SPLITS[:2]:
+        for split in SPLITS:
             shown = [r for r in results if isinstance(r, Result) and r.about.split == split]
             own = [r for r in shown if r.about.data == one]
             published = one in published_sets(name)
-            if own or published:
+            if own or (published and split in ("grouped", "released")):  # the paper's figures stand there
                 where = f"{name} ({one}, {split} split)"
                 cohort = Cohort.of(where, own, lambda result: result.groups, plain=("release",))
                 control = entry.get("control", "")
@@ -438,7 +438,7 @@ def _spread(run: Result, stage: Stage) -> float:
 def _confidence(entries: Mapping[str, Any], *, full: bool) -> list[str]:
     """Note on the release's files: ranks only by confidence in the relations, on its pools."""
     known = {name: one["confidence"] for name, one in entries.items() if "confidence" in one}
-    words = ", ".join(f"{name} {written(value, 'rank')}" for name, value in known.items())
+    words = ", ".join(f"{name} {written(value, 'rank', ours=True)}" for name, value in known.items())
     return [] if full or not known else [reference()["notes"]["confidence"].format(words)]
 
 
@@ -610,7 +610,7 @@ def _accuracy(
     """Accuracy of a system, see `credits_of`; the paper's figure is for its number of options."""
     values = credits_of(one.runs(system), direction)
     return Figure(
-        "percent",
+        "exact percent",
         None if values is None else average(values, one.owner, one.groups, one.start),
         paper if _as_published(one) else None,
         applies=applies,
@@ -660,11 +660,11 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
         applies = bool(published.get(name)) or statistic is not None
         printed = published.get(name, {}).get("average") if whole else None
         comparable = all(one.comparable for one in means)
-        return Figure("percent", statistic, printed, applies=applies, comparable=comparable)
+        return Figure("exact percent", statistic, printed, applies=applies, comparable=comparable)
 
     def papers(row: Mapping[str, Any], key: str) -> Cell:
         value = float(np.mean(row[key])) if key in row else None
-        return Cell(value=value, applies=value is not None)
+        return Cell(value=value, kind="exact percent", applies=value is not None)
 
     other = [one for one in sets if all(questions.data != one for questions in found)]
     rest = {f"{sets[one]['title']} {default_choices(one)}-way": one for one in other}
@@ -680,7 +680,7 @@ def _accuracies(found: Sequence[Questions], where: str, resamples: int) -> Table
     return compared(
         "complementary-2",
         f"{entry['title']} ({where})",
-        [*columns, ("all", "mean"), *(("the paper's", title) for title in rest)],
+        [*columns, ("all", "mean"), *(("the paper's, means recomputed", title) for title in rest)],
         rows,
         size=_size(found),
         resamples=resamples,
@@ -698,9 +698,9 @@ def _seeds_of_choices(found: Sequence[Questions], where: str) -> Table:
         cells: list[Cell] = []
         for one, own in zip(found, trained, strict=True):
             by_seed = {run.about.seed: float(np.mean(credits_of([run], 2))) for run in one.runs(name)}  # type: ignore[arg-type]
-            cells += [Cell(value=by_seed.get(seed), applies=seed in by_seed) for seed in own]
             spread = float(np.std(list(by_seed.values()), ddof=1)) if len(by_seed) > 1 else None
-            cells.append(Cell(value=spread, applies=spread is not None))
+            shown = [*(by_seed.get(seed) for seed in own), spread]
+            cells += [Cell(value=one, kind="exact percent", applies=one is not None) for one in shown]
         if any(cell.applies for cell in cells):
             about = settings_of(run for one in found for run in one.runs(name))
             rows.append(Row(name=name, cells=tuple(cells), settings=about))
@@ -897,7 +897,7 @@ def _steps(name: str) -> list[_StoryColumn]:
         kinds = {"MedR": "rank", "VFS": "precision", "coherence": "precision"}
         for heading in block["columns"]:
             measure = heading.replace("@", f" {block['of']}@") if "of" in block else heading
-            kind = cast("Kind", kinds.get(heading, "percent"))
+            kind = cast("Kind", kinds.get(heading, reference()[name].get("percent", "percent")))
             found.append(
                 _StoryColumn(
                     block["title"],
@@ -979,7 +979,7 @@ def _story_table(
 
     def figure(system: str, step: _StoryColumn) -> Figure:
         printed = entry["rows"].get(system, {}).get(step.name) if step.printed else None
-        if printed is not None and step.kind == "percent":
+        if printed is not None and step.kind.endswith("percent"):
             printed /= 100
         runs = cohort.runs(system)
         found = [_values(step.measure, run, decoding) for run in runs]

@@ -20,6 +20,7 @@ from limner.research.paper.run_pages import (
     open_pictures,
     refined_top,
     titled,
+    write_annotated,
     write_found,
     write_galleries,
     write_story_strips,
@@ -52,6 +53,7 @@ def draw_figure(
     row: str,
     count: int,
     resamples: int,
+    given: Sequence[str] = (),
 ) -> None:
     """Draw a figure, or write a page of examples.
 
@@ -69,8 +71,9 @@ def draw_figure(
         row: row of the tables, for curves.
         count: number of texts, stories, pairs or steps, if none are named.
         resamples: number of resamples per interval.
+        given: options that the user gave, without those common to all figures.
     Raises:
-        ConfigError: unknown figure, or unsuitable runs.
+        ConfigError: unknown figure, unsuitable runs, or an option that the figure does not use.
         LimnerError: see the function of the figure.
     """
 
@@ -110,36 +113,51 @@ def draw_figure(
         answers = ChoiceResult.read_all(measured())
         return _first_of([r.about.split for r in answers if r.about.part == "test"], SPLITS) or "grouped"
 
-    drawn: dict[str, Callable[[], None]] = {
-        "cmcm-3a": lambda: plots.write(to, plots.confidence_curves),
-        "cmcm-3b": lambda: _scatter(to, one()),
-        "cmcm-5": lambda: _bars(to, results(), resamples),
-        "cmcm-1": lambda: _gallery(to, several(), texts, relations, 1, most=1),
-        "cmcm-6": lambda: _gallery(to, several(), texts, relations, count),
-        "cmcm-9": lambda: _gallery(to, several(), texts, relations, 1, each=True),
-        "cmcm-7": lambda: _attention(to, several(), texts, count),
-        "cmcm-8": lambda: _curve(to, results(variants=True), row, "loss.relation_weight", resamples),
-        "cmcm-8-length": lambda: _curve(to, results(variants=True), row, "data.max_length", resamples),
-        "cmcm-entropy": lambda: _entropy(to, results(), resamples),
-        "complementary-scores": lambda: plots.write(
-            to, plots.score_histograms, read_pair_scores(one()).measures()
+    def found_pages() -> None:
+        write_found(several(), to, texts=texts, pictures=pictures, count=count, weights=weights)
+
+    def curve(setting: str) -> None:
+        _curve(to, results(variants=True), row, setting, resamples)
+
+    # figure → what draws it, and the options that it uses
+    drawn: dict[str, tuple[Callable[[], None], str]] = {
+        "cmcm-1": (lambda: _gallery(to, several(), texts, relations, 1, most=1), "run text relation"),
+        "cmcm-3a": (lambda: plots.write(to, plots.confidence_curves), ""),
+        "cmcm-3b": (lambda: _scatter(to, one()), "run"),
+        "cmcm-4": (lambda: write_annotated(data or "clue", to, relations, count), "data relation count"),
+        "cmcm-5": (lambda: _bars(to, results(), resamples), "runs data split resamples"),
+        "cmcm-6": (lambda: _gallery(to, several(), texts, relations, count), "run text relation count"),
+        "cmcm-9": (lambda: _gallery(to, several(), texts, relations, 1, each=True), "run text relation"),
+        "cmcm-7": (lambda: _attention(to, several(), texts, count), "run text count"),
+        "cmcm-8": (lambda: curve("loss.relation_weight"), "runs data split row resamples"),
+        "cmcm-8-length": (lambda: curve("data.max_length"), "runs data split row resamples"),
+        "cmcm-entropy": (lambda: _entropy(to, results(), resamples), "runs data split resamples"),
+        "complementary-scores": (
+            lambda: plots.write(to, plots.score_histograms, read_pair_scores(one()).measures()),
+            "run",
         ),
-        "complementary-agreement": lambda: draw_agreement(one(), to),
-        "complementary-weights": lambda: plots.write(to, plots.training_of_weights, logged(one())),
-        "complementary-variance": lambda: draw_gains(measured(), split or answered_split(), to),
-        "complementary-3": lambda: write_found(
-            several(), to, texts=texts, pictures=pictures, count=count, weights=weights
+        "complementary-agreement": (lambda: draw_agreement(one(), to), "run"),
+        "complementary-weights": (lambda: plots.write(to, plots.training_of_weights, logged(one())), "run"),
+        "complementary-variance": (
+            lambda: draw_gains(measured(), split or answered_split(), to),
+            "runs split",
         ),
-        "complementary-4": lambda: write_weighted_pairs(one(), to, count),
-        "vrss-attention": lambda: draw_attention(to, one(), texts, count),
-        "vrss-galleries": lambda: write_galleries(run, to, count),
-        "gsda-3": lambda: write_story_strips(several(), to, texts, count, "test"),
-        "gsda-strips": lambda: write_story_strips(several(), to, texts, count),
-        "vrss-features": lambda: _feature_maps(to, several(), weights, count),
+        "complementary-3": (found_pages, "run text picture count weights"),
+        "complementary-4": (lambda: write_weighted_pairs(one(), to, count), "run count"),
+        "vrss-attention": (lambda: draw_attention(to, one(), texts, count), "run text count"),
+        "vrss-galleries": (lambda: write_galleries(run, to, count), "run count"),
+        "gsda-3": (lambda: write_story_strips(several(), to, texts, count, "test"), "run text count"),
+        "gsda-strips": (lambda: write_story_strips(several(), to, texts, count), "run text count"),
+        "vrss-features": (lambda: _feature_maps(to, several(), weights, count), "run weights count"),
     }
     if name not in drawn:
         raise ConfigError(unknown("figure", name, drawn))
-    drawn[name]()
+    draw, used = drawn[name]
+    unused = [one for one in given if one not in used.split()]
+    if unused:
+        uses = ", ".join(f"--{one}" for one in used.split()) or "no option but --to"
+        raise ConfigError(f"figure: {name} does not use --{unused[0]}; it uses {uses}")
+    draw()
 
 
 def _scatter(to: Path, run: Path) -> None:

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from limner.errors import ConfigError, DataError, counted, unknown
+from limner.research.datasets import read_source
 from limner.research.datasets.neighbours import read_pair_scores
-from limner.research.datasets.pairs import one_row_per_pair
+from limner.research.datasets.pairs import SourceConfig, one_row_per_pair
 from limner.research.evaluation.results import Result, SequenceResult
 from limner.research.evaluation.sequences import by_story
 from limner.research.losses.weighting import batch_weights, z_scores
@@ -408,6 +409,41 @@ def best_of(scores: "FloatArray", names: Sequence[str]) -> list[int]:
         if len(found) == TOP:
             break
     return list(found.values())
+
+
+def write_annotated(name: str, to: Path, relations: Sequence[str], count: int) -> None:
+    """Write a page of annotated pairs, some for each relation, as in the paper's plate.
+
+    Args:
+        name: data set with relations, below $LIMNER_DATA/data.
+        to: the .html file to write.
+        relations: relations to show; default: all.
+        count: number of pairs per relation, at regular intervals of the files.
+    Raises:
+        ConfigError: the set has no relations, or not these.
+        MissingError, DataError: see the set's reader.
+    Source: CMCM 2022, Figure 4; docs/methods/cmcm.md §6.
+    """
+    data = read_source(SourceConfig(set=name))
+    if not data.relations:
+        raise ConfigError(f"figure: {name} has no relations; name a set with them, see 'limner data sets'")
+    for one in relations:
+        if one not in data.relations:
+            raise ConfigError(f"figure: {unknown('relation', one, data.relations)}")
+    pairs = one_row_per_pair(data.pairs)
+
+    def groups() -> Iterator[Group]:
+        for relation in relations or data.relations:
+            having = [row for row, pair in enumerate(pairs) if pair.labels[relation]]
+            examples = []
+            for row in spread(having, count):
+                pair = pairs[row]
+                stated = ", ".join(one for one, label in pair.labels.items() if label)
+                examples.append(Example(shown_picture(Path(pair.image)), pair.text, (stated,)))
+            yield Group(f"{relation}: {len(having)} of {counted(len(pairs), 'pair')}", examples)
+
+    note = "Pairs at regular intervals of the files, with all relations that their annotators stated."
+    write_page(to, "examples", f"Annotated pairs of {data.name}", note, groups=groups())
 
 
 _WEIGHTS = (

@@ -159,7 +159,8 @@ def _published(data: str) -> dict[str, float]:
     found = {"K": entry["heads"], "λ": entry["lambda"], "β": beta, "γ": gamma}
     for short, measure in reference()["measures"].items():
         mean, spread = entry[measure.lower()]["mean"], entry[measure.lower()]["deviation"]
-        found |= {f"μσ {short}": mean * spread, f"μ {short}": mean, f"σ {short}": spread}
+        product = entry[measure.lower()]["product"]
+        found |= {f"μσ {short}": product, f"μ {short}": mean, f"σ {short}": spread}
     outer: Mapping[str, float] = reference()["sweep-beta-gamma"][data]
     return found | dict(outer)
 
@@ -205,8 +206,9 @@ def _cells(
     """Mean of each column; a measure that the runs do not use is not a gap."""
     entry = reference()["complementary-1"]
     kinds: dict[str, Kind] = dict.fromkeys(entry["settings"], "setting")
-    kinds |= {f"{name} {short}": "score" for short in reference()["measures"] for name in SPREAD}
-    kinds |= dict.fromkeys(entry["factors"], "percent")
+    for short in reference()["measures"]:
+        kinds |= {f"{name} {short}": "product" if name == "μσ" else "score" for name in SPREAD}
+    kinds |= dict.fromkeys(entry["factors"], "exact percent")
     return tuple(
         Cell(
             value=float(np.mean(values[name])) if name in values else None,

@@ -174,13 +174,13 @@ def sweep(
             words = (*overrides, *(f"{key}={value}" for key, value in settings.items()), f"{SEED}={seed}")
             read = read_config(config, words, data)
             can = system(read.system).capabilities(read)
-            figures = measured(read.loop.metric, can)
+            whole = shrunk(read, weights) if smoke else read
+            figures = measured(whole.loop.metric, can)
             if metric and metric not in figures:
                 raise ConfigError(
                     f"sweep: these runs do not measure {metric!r} on validation, only {', '.join(figures)};"
                     f" choose one of them, or train with --set loop.metric={metric}"
                 )
-            whole = shrunk(read, weights) if smoke else read
             due.append((settings, seed, read, whole, settings_from([about_of(whole, can, whole.data.set)])))
     for settings, seed, read, whole, about in due:
         folder = to / folder_name(settings, seed)

@@ -18,23 +18,40 @@ from pydantic import ConfigDict, Field
 from limner.config import Record
 from limner.errors import ConfigError, unknown
 
-Kind = Literal["percent", "rank", "precision", "count", "probability", "setting", "score"]
+Kind = Literal[
+    "percent",
+    "whole percent",
+    "exact percent",
+    "rank",
+    "precision",
+    "count",
+    "probability",
+    "setting",
+    "score",
+    "product",
+]
 Mark = Literal["", "*", "†"]
+Best = Literal["", "bold", "underlined"]
 Format = Literal["md", "latex", "html"]
 NONE = "–"
 SETTINGS = "settings"
 """Heading of the column of training settings."""
 UNEVEN = "‡"
 """Mark of a comparison between runs with different settings."""
-_FORMS: Mapping[Kind, str] = {
-    "percent": ".1f",
-    "rank": ".1f",
-    "precision": ".2f",
-    "count": ".0f",
-    "probability": ".3f",
-    "setting": "g",
-    "score": ".4f",
+_FORMS: Mapping[Kind, tuple[str, str]] = {
+    "percent": (".1f", ".2f"),
+    "whole percent": (".0f", ".1f"),
+    "exact percent": (".2f", ".3f"),
+    "rank": (".1f", ".2f"),
+    "precision": (".2f", ".3f"),
+    "count": (".0f", ".0f"),
+    "probability": (".3f", ".3f"),
+    "setting": ("g", "g"),
+    "score": (".4f", ".5f"),
+    "product": (".2f", ".3f"),
 }
+"""Format of a published figure, as the papers print it, and of ours, with one decimal more: rounding hides no
+difference."""
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -95,7 +112,7 @@ class Cell(Record):
         applies: False if the row cannot have this figure (such as refined ranks of a system that does not
             refine); the empty cell is then not a gap.
         uneven: whether the control has other settings.
-        best: whether it is among the best of its column, as marked in the paper.
+        best: how the paper marks the best values of a column.
     """
 
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -112,30 +129,28 @@ class Cell(Record):
     kind: Kind = "percent"
     applies: bool = True
     uneven: bool = False
-    best: bool = False
+    best: Best = ""
 
     def parts(self) -> tuple[str, str, str]:
         """The figure with its mark, its interval, and the published figure, each possibly empty."""
         sign = UNEVEN if self.uneven and self.mark else ""
-        main = NONE if self.value is None else written(self.value, self.kind) + self.mark + sign
+        main = NONE if self.value is None else written(self.value, self.kind, ours=True) + self.mark + sign
         if not self.applies:
             main = ""
         elif self.value is not None and self.deviation is not None:
-            main += f" ± {written(self.deviation, self.kind)}"
+            main += f" ± {written(self.deviation, self.kind, ours=True)}"
         span = ""
         if self.value is not None and self.low is not None and self.high is not None:
-            span = f"[{written(self.low, self.kind)}, {written(self.high, self.kind)}]"
+            span = f"[{', '.join(written(one, self.kind, ours=True) for one in (self.low, self.high))}]"
         found = []
         if self.paper is not None:
             found.append(written(self.paper, self.kind))
             if self.paper_deviation is not None:
                 found[0] += f" ± {written(self.paper_deviation, self.kind)}"
         if self.release is not None:
-            # two decimals for ranks, because rounding would make it look different from the paper's
-            form = ".2f" if self.kind == "rank" else _FORMS[self.kind]
-            found.append(f"release {self.release:{form}}")
+            found.append(f"release {written(self.release, self.kind, ours=True)}")
             if self.release_deviation is not None:
-                found[-1] += f" ± {self.release_deviation:{form}}"
+                found[-1] += f" ± {written(self.release_deviation, self.kind, ours=True)}"
         return main, span, f"({', '.join(found)})" if found else ""
 
 
@@ -146,27 +161,33 @@ class RunSettings(Record):
         preset: preset of the runs; "" if not recorded.
         deviations: deviations from it, common to all runs; None if not recorded.
         some: deviations of only some of the runs.
+        departures: what differs from the printed paper, in any of the runs.
+        reduced: whether a size or the number of epochs is below the paper's.
         backbone: architecture, and whether it was frozen or trained; "" if not recorded.
         seeds: seeds of training.
         data: data sets.
         split: their split.
-        unpublished: differences from the published runs.
+        factors: factors of the weights that the paper chose for another data set.
     """
 
     preset: str
     deviations: tuple[str, ...] | None
     some: tuple[str, ...] = ()
+    departures: tuple[str, ...] = ()
+    reduced: bool = False
     backbone: str
     seeds: tuple[int, ...]
     data: tuple[str, ...]
     split: str
-    unpublished: tuple[str, ...] = ()
+    factors: tuple[str, ...] = ()
 
     @property
     def listed(self) -> str:
-        """All deviations in one line; "" for none."""
+        """What differs from the preset and from the printed paper, in one line; "" for nothing."""
         every = ", ".join(self.deviations or ())
-        return every + (f"{'; ' * bool(every)}only some runs: {', '.join(self.some)}" if self.some else "")
+        every += f"{'; ' * bool(every)}only some runs: {', '.join(self.some)}" if self.some else ""
+        lists = {"Deviations from the preset": every, "Departures from the paper": ", ".join(self.departures)}
+        return " ".join(f"{title}: {some}." for title, some in lists.items() if some)
 
     def words(self, letter: str = "") -> str:
         """One line for the table; `letter` is that of the note that lists the deviations."""
@@ -175,11 +196,12 @@ class RunSettings(Record):
         if self.deviations is None:
             preset += ", deviations not recorded"
         elif count:
-            preset += f" with {count} deviation{'s' * (count > 1)} ({letter})"
+            preset += f" with {count} deviation{'s' * (count > 1)}"
+        preset += f" ({letter})" if self.listed else ""
         seeds = f"seed{'s' * (len(self.seeds) > 1)} {', '.join(map(str, self.seeds))}"
         backbone = self.backbone or "backbone not recorded"
         where = f"{', '.join(self.data)}, {self.split} split"
-        return "; ".join((preset, backbone, seeds, where, *self.unpublished))
+        return "; ".join((preset, backbone, seeds, where, *self.factors))
 
 
 class Row(Record):
@@ -261,17 +283,19 @@ class Table(Record):
         return [(_name(row), own)[: len(self.left)] for row, own in zip(self.rows, words, strict=True)]
 
 
-def written(value: float, kind: Kind) -> str:
-    """Format a figure.
+def written(value: float, kind: Kind, *, ours: bool = False) -> str:
+    """Format a figure: fractions as per cent, probabilities below 0.001 as "<0.001", settings as they are.
 
-    Fractions as per cent with one decimal, ranks with one, precisions with two, probabilities with three
-    (below 0.001 as "<0.001"), scores with four, settings as they are.
+    Args:
+        value: in the unit of `Cell.value`.
+        kind: its kind.
+        ours: whether it has one decimal more than a published figure.
     """
     if math.isinf(value):
         return "∞"
     if kind == "probability" and value < 0.001:
         return "<0.001"
-    return format(100 * value if kind == "percent" else value, _FORMS[kind])
+    return format(100 * value if kind.endswith("percent") else value, _FORMS[kind][ours])
 
 
 def render(tables: Sequence[Table], form: Format = "md") -> str:
@@ -302,7 +326,7 @@ def notes_of(table: Table) -> tuple[str, ...]:
     signs = [
         f"{UNEVEN} {', '.join(names)}: compared across settings; {how}." for how, names in uneven.items()
     ]
-    lists = [f"({letter}) Deviations from the preset: {listed}." for listed, letter in letters.items()]
+    lists = [f"({letter}) {listed}" for listed, letter in letters.items()]
     return (*table.notes, *columns, *signs, *lists, *gap)
 
 
@@ -327,7 +351,8 @@ def _markdown(table: Table) -> str:
         cells = []
         for cell in row.cells:
             main, *rest = map(safe, cell.parts())
-            cells.append(" ".join(part for part in (f"**{main}**" if cell.best else main, *rest) if part))
+            marked = {"": main, "bold": f"**{main}**", "underlined": f"<u>{main}</u>"}[cell.best]
+            cells.append(" ".join(part for part in (marked, *rest) if part))
         lines.append("| " + " | ".join([*map(safe, beside), *cells]) + " |")
     lines += ["", *(f"{safe(note)}  " for note in notes_of(table)), ""]
     return "\n".join(lines)
@@ -339,7 +364,9 @@ def _latex(table: Table) -> str:
 
     def cell_of(cell: Cell) -> str:
         main, *small = cell.parts()
-        main = rf"\textbf{{{safe(main)}}}" if cell.best else safe(main)
+        main = {"": "{}", "bold": r"\textbf{{{}}}", "underlined": r"\underline{{{}}}"}[cell.best].format(
+            safe(main)
+        )
         return " ".join([main, *(rf"{{\scriptsize {safe(part)}}}" for part in small if part)])
 
     lines = [r"\begin{table}", r"\centering", rf"\caption{{{safe(table.title)}}}"]
@@ -362,8 +389,8 @@ def _html(table: Table) -> str:
     def cell_of(cell: Cell) -> str:
         main, *small = cell.parts()
         rest = "".join(f" <small>{html.escape(part)}</small>" for part in small if part)
-        bold = f"<strong>{html.escape(main)}</strong>" if cell.best else html.escape(main)
-        return f"<td>{bold}{rest}</td>"
+        form = {"": "{}", "bold": "<strong>{}</strong>", "underlined": "<u>{}</u>"}[cell.best]
+        return f"<td>{form.format(html.escape(main))}{rest}</td>"
 
     # A wide table scrolls by itself, not with the page.
     title = html.escape(table.title)
@@ -388,5 +415,6 @@ def _html(table: Table) -> str:
 
 
 def _name(row: Row) -> str:
-    name = f"{row.name} {UNEVEN}" if row.uneven else row.name
+    reduced = ", reduced" if row.settings and row.settings.reduced else ""
+    name = f"{row.name}{reduced} {UNEVEN}" if row.uneven else row.name + reduced
     return f"{name} ({row.remark})" if row.remark else name

@@ -132,7 +132,7 @@ def _of_graphs(run: Run, ids: Sequence[str]) -> NDArray[np.float64]:
         raise ConfigError(
             f"{run.folder}: this run uses no scene graphs; name a run of GSDA, or pass --pairwise features"
         )
-    known = graphs_of(run.config)
+    known = graphs_of(run.config, ids)
     lacking = [name for name in ids if name not in known]
     if lacking:
         raise DataError(

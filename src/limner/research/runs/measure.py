@@ -202,6 +202,8 @@ def about_of(config: RunConfig, can: Capabilities, data: str) -> About:
         seed=config.loop.seed,
         preset=config.preset,
         deviations=tuple(config.deviations()),
+        departures=tuple(config.departures()),
+        reduced=config.reduced,
         backbone=can.backbone_words(config.data.backbone),
         config=config.model_dump(mode="json"),
     )

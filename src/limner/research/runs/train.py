@@ -51,7 +51,6 @@ from limner.research.systems.base import (
     system,
 )
 from limner.research.training import processes
-from limner.research.training.checkpoint import BEST
 from limner.research.training.corpus import Corpus, corpus_of, open_corpus
 from limner.research.training.loop import Event
 from limner.research.training.processes import all_reduce
@@ -279,7 +278,8 @@ def train(
     note(
         f"{corpus.name}: {len(corpus.train)} training and"
         f" {counted(len(corpus.val), 'validation pair')}{drawn};"
-        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'}"
+        f" preset {settings.preset}, deviations: {', '.join(settings.deviations()) or 'none'};"
+        f" departures from the paper: {', '.join(settings.departures()) or 'none'}"
     )
     position, finished = fit(
         own,
@@ -294,7 +294,7 @@ def train(
         pretrained=_backbone(settings, can.layer, weights) if can.backbone == "finetune" else None,
         **_text_encoders(can),
     )
-    processes.copy_to_machines(to / BEST)
+    processes.barrier()  # so that all find the weights of the first
     processes.leave()
     if not finished:
         raise StoppedError

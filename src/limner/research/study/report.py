@@ -95,13 +95,14 @@ def _pairs(report: StudyReport, view: View, *, published: bool) -> Table:
             paper = theirs.get(name, {}).get(outcome)
             printed = None if paper is None else paper / 100
             if one is None or not one.items:
-                cells.append(Cell(paper=printed, applies=printed is not None or one is not None))
+                applies = printed is not None or one is not None
+                cells.append(Cell(paper=printed, kind="whole percent", applies=applies))
                 continue
             count = one.outcomes.get(outcome, 0)
             span = binomtest(count, one.items).proportion_ci(1 - report.level, method="wilson")
             share = count / one.items
             low, high = min(float(span.low), share), max(float(span.high), share)
-            cells.append(Cell(value=share, low=low, high=high, paper=printed))
+            cells.append(Cell(value=share, low=low, high=high, paper=printed, kind="whole percent"))
         remark = "" if one is None else _sizes(one)
         if one is not None and one.tested and name in theirs and one.tested != name:
             remark = f"here {one.tested}, {remark}"
@@ -171,8 +172,8 @@ def _patterns(report: StudyReport, view: View, *, published: bool) -> Table:
             *(
                 (
                     f"Parentheses: the paper's figure, of {entry['steps']} steps; its model with context is"
-                    " VRSS"
-                    " and its model without is VSE++. It does not report steps without the true picture.",
+                    " VRSS and its model without is VSE++. It does not report steps without the true picture."
+                    " Its sums and shares of all steps are recomputed from its counts.",
                 )
                 if published
                 else ()

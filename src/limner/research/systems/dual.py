@@ -54,6 +54,7 @@ class DualConfig(RunConfig):
             the pooled output of the last stage.
     """
 
+    PRINTED: ClassVar[bool] = False
     PRESETS = every_preset(
         {
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "weight_decay": 1e-4, "epochs": 60, "metric": "MRR"}

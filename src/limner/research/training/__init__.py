@@ -2,6 +2,5 @@
 
 NAMES_AND_PLACES = frozenset(
     {"row", "terms", "data.annotations", "data.pictures", "data.features", "data.glove"}
-    | {"data.features_from", "data.features_cache_gb"}
 )
 """Settings for names and locations, which do not affect results."""

@@ -4,6 +4,7 @@ Test rows are dropped first; vocabulary, weights and batches come from the rest.
 order of batches. A batch of pairs is a batch of stories of one step each.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from limner.research.training.processes import all_gather, rows_per_process
 from limner.research.training.settings import DataConfig, RunConfig
 
 if TYPE_CHECKING:
-    from limner.research.datasets.features import FeatureKey, Features, Layer
+    from limner.research.datasets.features import Layer
 
 
 Places = NDArray[np.int64]
@@ -226,7 +227,8 @@ def open_corpus(
     if config.shuffle_relations:
         data = shuffle_relations(data, config.split_seed)
     if config.limit is not None:
-        data = _limited(data, config.limit)
+        # another name, so that these features have their own store
+        data = replace(data, name=f"{data.name}-first{config.limit}", pairs=limited(data.pairs, config.limit))
     if files:
         from limner.research.training.framing import FileRows, framing_of
 
@@ -235,8 +237,6 @@ def open_corpus(
     from limner.research.datasets.features import block_features, picture_features
 
     if layer in ("blocks", "described") or (config.backbone == BACKBONE and layer != "grid"):
-        if config.features_from:
-            raise ConfigError(f"data.features_from: rows of {BACKBONE} must be on a local disk; leave it out")
         root = Path(config.features)
         of = "described" if layer == "stages" else layer
         rows = block_features(
@@ -257,7 +257,6 @@ def open_corpus(
         device=device,
         precision=precision,
         report=report,
-        elsewhere=_elsewhere(config),
     )
     return data, features
 
@@ -278,36 +277,21 @@ def _drawn(
     return data, ArrayRows([pair.image_id for pair in data.pairs], pixels)
 
 
-def _elsewhere(config: DataConfig) -> "Callable[[FeatureKey, Sequence[str]], Features] | None":
-    """A function that opens stores at `features_from`, or None if that is not set.
+def limited(pairs: Sequence[Pair], limit: int) -> tuple[Pair, ...]:
+    """The first pairs of each split, in whole stories.
 
-    Raises:
-        ConfigError: `features_from` is not a URL.
+    Args:
+        pairs: (N,) pairs.
+        limit: maximum number of pairs per split; the first story is kept even if it has more.
     """
-    if not config.features_from:
-        return None
-    from limner.locations import location
-
-    at = location(config.features_from)
-    if at is None:
-        raise ConfigError(
-            f"data.features_from {config.features_from!r}: expected an address such as s3://BUCKET/FOLDER;"
-            " for a local folder, set data.features"
-        )
-    from limner.research.datasets.remote_features import open_remote
-
-    cache, most_gb = Path(config.features), config.features_cache_gb
-    return lambda key, ids: open_remote(at, key, ids, cache, most_gb=most_gb)
-
-
-def _limited(data: PairSet, limit: int) -> PairSet:
-    """The first pairs of each split; the name is changed, so that their features have their own store."""
-    kept, counts = [], dict.fromkeys(("", "train", "val", "test"), 0)
-    for pair in data.pairs:
-        counts[pair.split] += 1
-        if counts[pair.split] <= limit:
-            kept.append(pair)
-    return replace(data, name=f"{data.name}-first{limit}", pairs=tuple(kept))
+    sizes = Counter((pair.split, pair.seq or pair.id) for pair in pairs)
+    counts: Counter[str] = Counter()
+    whole = set[tuple[str, str]]()
+    for (split, story), size in sizes.items():
+        if not counts[split] or counts[split] + size <= limit:
+            whole.add((split, story))
+            counts[split] += size
+    return tuple(pair for pair in pairs if (pair.split, pair.seq or pair.id) in whole)
 
 
 def corpus_of(
@@ -323,7 +307,7 @@ def corpus_of(
         data: a set with a split.
         pictures: rows of all pictures of train and val.
         relations: relations to predict; empty for all of the set.
-        limit: maximum number of rows per split, from the first; None for all.
+        limit: see `limited`; None for all rows.
         sample: maximum number of validation pairs, see `drawn_sample`; 0 for all.
     Raises:
         ConfigError: the set lacks one of the relations.
@@ -333,8 +317,9 @@ def corpus_of(
         if name not in data.relations:
             raise ConfigError(f"{data.name}: " + unknown("relation", name, data.relations))
     chosen = tuple(relations) or data.relations
-    train = data.split("train")[:limit]
-    val = one_row_per_pair(data.split("val"))[:limit]
+    train, val = data.split("train"), one_row_per_pair(data.split("val"))
+    if limit is not None:
+        train, val = limited(train, limit), limited(val, limit)
     if len(train) < 2 or not val:
         raise DataError(
             f"{data.name}: {len(train)} training and {counted(len(val), 'validation row')}, expected at least"

@@ -164,7 +164,7 @@ class Loop:
         self._task.open(self._folder)
         position = self._state.position
         processes.use_synchronised_norms(self._task.model)
-        if processes.copy_to_machines(self._file):
+        if self._file.exists():
             self._task.load_state_dict(self._state.restore(self._file))
             self._write_history()  # a crash or a full disk may have kept it from being written
         else:

@@ -1,18 +1,16 @@
-"""Training in several processes (gloo or nccl), on one or more machines.
+"""Training in several processes (gloo or nccl), on one machine or on several with a shared disk.
 
 With one process all functions are no-ops. Each process encodes its share of a batch and computes the loss of
 the whole batch, so the gradients of a share are those of a single process times the number of processes;
 `average_gradients` makes them equal.
 """
 
-import hashlib
 import os
 import platform
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +22,12 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from limner.arrays import FloatArray
 from limner.devices import device_of
 from limner.errors import ConfigError, LimnerError, StorageError, counted
-from limner.files import make_folder, replacing
 from limner.research.losses.ranking import wide
 
 PATIENCE = timedelta(days=1)
 """Timeout while the first process works alone, on features or a neighbour graph."""
 SILENCE = timedelta(minutes=20)
 """Timeout of a step; a node that loses power does not close its connections."""
-_PIECE = 1 << 26  # bytes of a file per message
 _FAILED = "limner/failed"
 _LOST = (
     "gloo",
@@ -93,11 +89,6 @@ def world_size() -> int:
     return distributed.get_world_size() if is_distributed() else 1
 
 
-def is_local_main() -> bool:
-    """Whether this is the first process of its machine (local rank 0), which manages the files there."""
-    return not is_distributed() or os.environ.get("LOCAL_RANK", str(rank())) == "0"
-
-
 def cpu_group() -> Any:  # noqa: ANN401  (a group, as torch takes it)
     """Process group on the CPU with timeout `PATIENCE`, for waiting while one process works."""
     if not _cpu_group:
@@ -107,63 +98,12 @@ def cpu_group() -> Any:  # noqa: ANN401  (a group, as torch takes it)
 
 @contextmanager
 def main_first() -> Iterator[None]:
-    """Context in which the first process runs before all others, so that they find the files it wrote.
-
-    The first processes of the other machines are next: on a shared disk they find the files, otherwise they
-    make their own. Then all others run.
-    """
-    turn = 0 if rank() == 0 else 1 if is_local_main() else 2
-    for _ in range(turn if is_distributed() else 0):
+    """Context in which the first process runs before all others, so that they find the files it wrote."""
+    if is_distributed() and rank() > 0:
         distributed.barrier(cpu_group())
     yield
-    for _ in range(2 - turn if is_distributed() else 0):
+    if is_distributed() and rank() == 0:
         distributed.barrier(cpu_group())
-
-
-def copy_to_machines(path: Path) -> bool:
-    """Copy the first process's file to all machines, unless their disks are shared.
-
-    Args:
-        path: path of the file on each machine; a different file there is replaced.
-    Returns:
-        Whether the first process has the file; if not, other machines' files stay as they are.
-    """
-    if not is_distributed():
-        return path.exists()
-    own = torch.zeros(5, dtype=torch.int64)  # its size, and its SHA-256
-    if path.exists():
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").digest()
-        own = torch.tensor([path.stat().st_size, *torch.frombuffer(bytearray(digest), dtype=torch.int64)])
-    due = own.clone()
-    distributed.broadcast(due, src=0, group=cpu_group())
-    lacks = torch.tensor([int(not torch.equal(own, due))])
-    distributed.all_reduce(lacks, group=cpu_group())
-    size = int(due[0])
-    if size and lacks:
-        writes = is_local_main() and not torch.equal(own, due)
-        make_folder(path.parent)
-        if rank() == 0:
-            with path.open("rb") as file:
-                for start in range(0, size, _PIECE):
-                    piece = torch.frombuffer(bytearray(file.read(_PIECE)), dtype=torch.uint8)
-                    distributed.broadcast(piece, src=0, group=cpu_group())
-                    del start
-        elif writes:
-            with replacing(path, wanted=size) as draft, draft.open("wb") as file:
-                for piece in _received(size):
-                    file.write(piece.numpy().tobytes())
-        else:
-            list(_received(size))
-        distributed.barrier(cpu_group())
-    return size > 0
-
-
-def _received(size: int) -> Iterator[torch.Tensor]:
-    for start in range(0, size, _PIECE):
-        piece = torch.empty(min(_PIECE, size - start), dtype=torch.uint8)
-        distributed.broadcast(piece, src=0, group=cpu_group())
-        yield piece
 
 
 @contextmanager

@@ -102,9 +102,6 @@ class DataConfig(SourceConfig):
         mixture: for set "mixture": name → settings of a data set. Each has its own split; no set trains on
             what another validates or tests on.
         features: folder of the feature stores and of the manifest of pictures.
-        features_from: URL of complete feature stores on object storage, which are read shard by shard; ""
-            for none.
-        features_cache_gb: maximum size of the cache of such a store in `features`, in units of 10⁹ bytes.
         backbone: backbone whose features are stored, or that is fine-tuned.
         beside: extra encoders such as ``resnet50``, files of detectors, and ``traits`` (last), whose features
             the system limner uses in addition; see
@@ -123,7 +120,7 @@ class DataConfig(SourceConfig):
         batch: pairs per step.
         mask_duplicates: whether duplicates of the true text or picture are excluded from the wrong
             candidates.
-        limit: maximum number of pairs per split; None for all.
+        limit: maximum number of pairs per split, in whole stories; None for all.
         validation_sample: maximum number of validation pairs, sampled once in whole groups with seed 0; 0 for
             all.
         stories, world_seed, picture_px: number of stories, seed and picture size of generated sets such as
@@ -132,8 +129,6 @@ class DataConfig(SourceConfig):
 
     mixture: dict[str, MixtureEntry] = Field(default_factory=dict)
     features: str = "features"
-    features_from: str = ""
-    features_cache_gb: float = Field(default=50.0, gt=0)
     backbone: str = "resnet50"
     beside: tuple[str, ...] = ()
     picture_size: int = Field(default=224, ge=32)
@@ -172,6 +167,7 @@ class RunConfig(Record):
         stated: settings from preset, data set and row's file together, from which deviations are counted; its
             `data.set` is the set whose overlay was applied, "" for none. Empty if settings were not read from
             files; deviations are then counted from the preset.
+        printed: the same with the preset "paper" in place of the run's, from which departures are counted.
         data: see `DataConfig`.
         loop: see `LoopConfig`.
         model: sizes and parts of the model, in a class of the system.
@@ -180,7 +176,8 @@ class RunConfig(Record):
 
     PRESETS: ClassVar[Mapping[Preset, Mapping[str, Any]]] = {name: {} for name in get_args(Preset)}
     ROW: ClassVar[frozenset[str]] = frozenset()  # settings in which the rows of a table differ
-    OURS: ClassVar[Mapping[str, Any]] = {}  # objectives that differ from the paper in all presets
+    PRINTED: ClassVar[bool] = True  # whether the system is a paper's
+    OURS: ClassVar[Mapping[str, Any]] = {}  # settings with which all presets depart from the printed paper
     DRAWS_BY_WEIGHT: ClassVar[bool] = False  # whether batches use `MixtureEntry.weight`
     READS_BESIDE: ClassVar[bool] = False  # whether the system uses `DataConfig.beside`
     SMOKE: ClassVar[Mapping[str, Any]] = {}  # replacements by `smoke` in the system's own settings
@@ -189,6 +186,7 @@ class RunConfig(Record):
     row: str = ""
     preset: str = "release"
     stated: dict[str, Any] = Field(default_factory=dict)
+    printed: dict[str, Any] = Field(default_factory=dict)
     data: DataConfig
     loop: LoopConfig = LoopConfig()
     model: Any = None
@@ -233,24 +231,49 @@ class RunConfig(Record):
     def deviations(self) -> list[str]:
         """``key=value`` of each setting that differs from preset, data set and row; see `stated`.
 
-        The data set itself is not a deviation if an overlay for it was applied. Objectives in `OURS`, which
-        replace printed ones that cannot work, are deviations from the preset "paper".
+        The data set itself is not a deviation if an overlay for it was applied.
         """
-        given = {"set", "mixture"}
-        due = {"system": self.system, "preset": self.preset, "data": self.data.model_dump(include=given)}
-        plain = (
-            type(self).model_validate(merged(self.stated, due)).model_dump(mode="json", exclude={"stated"})
-        )
-        mine, due = flat(self.model_dump(mode="json", exclude={"stated"})), flat(plain)
         overlay = self.stated.get("data", {}).get("set", self.data.set)
         # each set of a mixture has its own settings
         alone = [f"data.set={self.data.set}"] if self.data.set not in (overlay, "mixture") else []
-        if "paper" in self.preset.split("+"):
-            alone += [f"{key}={value}" for key, value in self.OURS.items() if mine[key] == due[key] == value]
-        return alone + [
-            f"{key}={value}"
+        return alone + [f"{key}={mine}" for key, mine, _ in self._differing(self.stated, self.preset)]
+
+    def departures(self) -> list[str]:
+        """What differs from the printed paper, whichever the preset: ``key=value (paper: other)``.
+
+        Settings of `OURS` come first, without the paper's value, which cannot work or is not stated. A
+        system of limner's own has none.
+        """
+        if not self.PRINTED:
+            return []
+        found = flat(self.model_dump(mode="json"))
+        ours = [f"{key}={value}" for key, value in self.OURS.items() if found[key] == value]
+        return ours + [
+            f"{key}={mine} (paper: {due})"
+            for key, mine, due in self._differing(self.printed, "paper")
+            if key not in self.OURS
+        ]
+
+    @property
+    def reduced(self) -> bool:
+        """Whether a size or the number of epochs is below that of the preset "paper", if there is a paper."""
+        return self.PRINTED and any(
+            type(mine) is int and type(due) is int and mine < due
+            for key, mine, due in self._differing(self.printed, "paper")
+            if key == "loop.epochs" or key.split(".")[0] in ("model", "graph_model", "captioner")
+        )
+
+    def _differing(self, due: Mapping[str, Any], preset: str) -> list[tuple[str, Any, Any]]:
+        """Key, value, and value due by a preset with further settings, of all settings that differ."""
+        given = self.data.model_dump(include={"set", "mixture"})
+        whole = merged(due, {"system": self.system, "preset": preset, "data": given})
+        without = {"stated", "printed", "preset"}
+        plain = type(self).model_validate(whole).model_dump(mode="json", exclude=without)
+        mine, other = flat(self.model_dump(mode="json", exclude=without)), flat(plain)
+        return [
+            (key, value, other.get(key))
             for key, value in mine.items()
-            if key not in NO_DEVIATION and self._compared(key, value) != self._compared(key, due.get(key))
+            if key not in NO_DEVIATION and self._compared(key, value) != self._compared(key, other.get(key))
         ]
 
     def _compared(self, key: str, value: object) -> object:
@@ -270,19 +293,27 @@ class RunConfig(Record):
             overlay: settings of the data set: those under "" always apply, those under the name of a preset
                 only with that preset.
         Returns:
-            Values for the class, including `stated`.
+            Values for the class, including `stated` and `printed`.
         """
         over = overlay or {}
         own = cls._beyond_preset(row) if preset else dict(row)
         joined = preset or str(row.get("preset", "release"))
-        names = layers(joined)
-        due: dict[str, Any] = {}
-        for place, name in enumerate(names):
-            for layer in (cls.PRESETS.get(name, {}), {} if place else over.get("", {}), over.get(name, {})):
-                due = merged(due, layer)
         defining = filtered(own, lambda key, value: key in cls.ROW)
-        stated = merged(due, defining) if over else merged(defining, {"data": {"set": ""}})
-        return merged(due, own) | {"preset": joined, "stated": stated}
+
+        def due(preset: str) -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for place, name in enumerate(layers(preset)):
+                for layer in (
+                    cls.PRESETS.get(name, {}),
+                    {} if place else over.get("", {}),
+                    over.get(name, {}),
+                ):
+                    found = merged(found, layer)
+            return found
+
+        stated = merged(due(joined), defining) if over else merged(defining, {"data": {"set": ""}})
+        whole = {"preset": joined, "stated": stated, "printed": merged(due("paper"), defining)}
+        return merged(due(joined), own) | whole
 
     @classmethod
     def _beyond_preset(cls, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,6 +342,8 @@ class RunConfig(Record):
             }
         )
         loop = self.loop.model_copy(update={"epochs": min(self.loop.epochs, 2), "save_every_steps": 4})
+        if loop.metric.startswith("C@"):  # a few pairs hold two options
+            loop = loop.model_copy(update={"metric": "C@2"})
         small: Self = replaced(self.model_copy(update={"data": data, "loop": loop}), self.SMOKE)
         return small
 

@@ -10,9 +10,7 @@ from limner.cli.main import run
 from limner.errors import ConfigError, DataError, MissingError
 from limner.research.datasets.recipes.builder import build_recipes, summary
 from limner.research.datasets.sets.stories import read_stories
-from limner.transfer import FetchSettings
 
-BOUNDS = FetchSettings(parallel=4, per_host=1, host_pause_s=0, total_s=5, retries=0, allow_private=True)
 WORDS = (
     "Chop the {0} into small rings and set them aside.",
     "Boil the {0} in salted water until they are soft.",
@@ -62,7 +60,7 @@ def saved(tmp_path):
 @pytest.mark.slow
 def test_pages_become_stories(saved, tmp_path):
     to = tmp_path / "set"
-    report = build_recipes([str(saved)], to, BOUNDS)
+    report = build_recipes([str(saved)], to)
     assert (report.pages, report.recipes, report.segments) == (6, 6, 18)
     assert report.readers == {"pictures close segments": 6}
     stories = read_stories(to)
@@ -79,7 +77,7 @@ def test_pages_become_stories(saved, tmp_path):
     assert [one["state"] for one in lines(to / "pages.jsonl")] == ["in the set"] * 6
     assert "6 recipes with 18 steps" in summary(report, to)[0]
     before = (to / "stories.jsonl").read_bytes()
-    assert build_recipes([str(saved)], to, BOUNDS) == report
+    assert build_recipes([str(saved)], to) == report
     assert (to / "stories.jsonl").read_bytes() == before
 
 
@@ -110,7 +108,7 @@ def test_what_is_lost_is_listed(saved, tmp_path):
         f"<p>Then stir number {n} well.</p><img src='{name}'>" for n, name in enumerate(odd.split())
     )
     (saved / "zodd.html").write_text(body)
-    report = build_recipes([str(saved)], to, BOUNDS)
+    report = build_recipes([str(saved)], to)
     assert report.recipes == 6
     dropped = report.dropped
     for rule in (
@@ -121,7 +119,7 @@ def test_what_is_lost_is_listed(saved, tmp_path):
         "near-duplicate picture",
         "picture outside the folder of its page",
         "picture not there",
-        "picture on the web, not requested",
+        "picture on the web",
         "page: duplicate page",
     ):
         assert dropped[rule] == 1, rule
@@ -137,7 +135,7 @@ def test_decoration_on_three_pages_goes_everywhere(saved, tmp_path):
     picture(saved / "logo.png", 5)
     for path in saved.glob("*.html"):
         path.write_text(path.read_text() + "<p>Now follow the site.</p><img src=logo.png>")
-    report = build_recipes([str(saved)], tmp_path / "set", BOUNDS)
+    report = build_recipes([str(saved)], tmp_path / "set")
     assert report.dropped["picture on 3 or more pages"] == 6
     assert report.segments == 18
 
@@ -147,21 +145,21 @@ def test_refusals_are_one_line(saved, tmp_path, capsys):
     assert run(["data", "build-recipes", "--to", str(tmp_path / "set")]) == 2
     assert "no source" in capsys.readouterr().err
     with pytest.raises(MissingError, match="does not exist"):
-        build_recipes([str(tmp_path / "none")], tmp_path / "set", BOUNDS)
+        build_recipes([str(tmp_path / "none")], tmp_path / "set")
     (tmp_path / "hollow").mkdir()
     with pytest.raises(DataError, match="no saved page in it"):
-        build_recipes([str(tmp_path / "hollow")], tmp_path / "set", BOUNDS)
+        build_recipes([str(tmp_path / "hollow")], tmp_path / "set")
     with pytest.raises(DataError, match=r"expected \.html"):
-        build_recipes([str(saved / "leeks" / "0.png")], tmp_path / "set", BOUNDS)
+        build_recipes([str(saved / "leeks" / "0.png")], tmp_path / "set")
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "stories.jsonl").write_text("{}")
     with pytest.raises(ConfigError, match="that limner did not build"):
-        build_recipes([str(saved)], mine, BOUNDS)
+        build_recipes([str(saved)], mine)
     assert (mine / "stories.jsonl").read_text() == "{}"
     (saved / "leeks.html").write_text("<p>words alone")
     with pytest.raises(DataError, match="no recipe left of 1 page "):
-        build_recipes([str(saved / "leeks.html")], tmp_path / "set", BOUNDS)
+        build_recipes([str(saved / "leeks.html")], tmp_path / "set")
     assert rules(tmp_path / "set")
 
 

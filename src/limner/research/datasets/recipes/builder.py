@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from filecmp import cmp
 from hashlib import sha256
@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from limner.config import Record
-from limner.errors import ConfigError, DataError, counted
+from limner.errors import ConfigError, DataError, MissingError, counted
 from limner.files import write_bytes, write_lines
 from limner.records import PictureRef
-from limner.research.datasets.fetch import FetchProgress
 from limner.research.datasets.pairs import Source, SplitName, text_id
 from limner.research.datasets.recipes.authors import AuthorSplit, author_key, split_by_author
 from limner.research.datasets.recipes.filters import Judged, boilerplate, filtered, judge, repeated
@@ -31,19 +30,74 @@ from limner.research.datasets.recipes.saved_pages import (
     one_picture_each,
     read_page,
 )
-from limner.research.datasets.recipes.web import PageSource, Robots, bring, find_sources
 from limner.research.datasets.sets.recipeqa import read_recipes
 from limner.research.datasets.sets.stories import FILE_NAME
 from limner.research.datasets.splits import is_short
 from limner.text.blocks import letters
 from limner.text.picture_files import OUTSIDE
-from limner.transfer import Fetched, FetchSettings
 
 DROPPED_NAME, PAGES_NAME, REPORT_NAME = "dropped.jsonl", "pages.jsonl", "report.json"
 MIN_SEGMENTS = 2
-NOT_FETCHED = "picture on the web, not requested"
-Bring = Callable[[Iterable[str], str], Mapping[str, Fetched]]
-"""(URLs, their subfolder of ``fetched``) → URL → result of the download."""
+ON_THE_WEB, OUTSIDE_FOLDER = "picture on the web", "picture outside the folder of its page"
+
+
+SUFFIXES = (".html", ".htm", ".xhtml", ".md", ".markdown")
+
+
+@dataclass(frozen=True)
+class PageSource:
+    """One page to read.
+
+    Attributes:
+        name: name for messages: the path below the given folder.
+        path: its file.
+        root: folder that must contain its pictures.
+    """
+
+    name: str
+    path: Path
+    root: Path
+
+
+def find_sources(given: Sequence[str]) -> list[PageSource]:
+    """List the saved pages named by paths.
+
+    Args:
+        given: files, and folders (with subfolders, without following links).
+    Returns:
+        Each page once, in the given order; pages of a folder by name.
+    Raises:
+        MissingError: a file or folder does not exist.
+        ConfigError: an entry is a URL.
+        DataError: a folder has no page, or a file has another suffix.
+    """
+    sources: dict[str, PageSource] = {}
+    for entry in given:
+        if entry.lower().startswith(("http://", "https://")):
+            raise ConfigError(f"{entry}: is on the web; save the page with its pictures, and give the file")
+        place = Path(entry)
+        with suppress(RuntimeError):  # no such user's home
+            place = place.expanduser()
+        for source in _local(place):
+            sources.setdefault(str(source.path), source)
+    return list(sources.values())
+
+
+def _local(place: Path) -> Iterable[PageSource]:
+    if "\0" in str(place) or not place.exists():
+        raise MissingError(f"{place}: does not exist; give saved pages or folders of them")
+    if place.is_file():
+        if place.suffix.lower() not in SUFFIXES:
+            raise DataError(f"{place}: {place.suffix or 'no suffix'}, expected {', '.join(SUFFIXES)}")
+        path = place.resolve()
+        return [PageSource(path.name, path, path.parent)]
+    root = place.resolve()
+    # broken links are included, so that they are reported as unreadable pages
+    pages = [page for page in root.rglob("*") if page.suffix.lower() in SUFFIXES]
+    pages = sorted(page for page in pages if page.is_file() or page.is_symlink())
+    if not pages:
+        raise DataError(f"{place}: no saved page in it; expected files ending in {', '.join(SUFFIXES)}")
+    return [PageSource(str(path.relative_to(root)), path, root) for path in pages]
 
 
 @dataclass
@@ -52,7 +106,7 @@ class Draft:
 
     Attributes:
         page: the page as read.
-        root: folder that must contain its saved pictures; None for a downloaded page.
+        root: folder that must contain its pictures.
         page_sha256: SHA-256 of its bytes.
         segments: remaining segments.
         removed: removed parts.
@@ -61,7 +115,7 @@ class Draft:
     """
 
     page: SavedPage
-    root: Path | None
+    root: Path
     page_sha256: str
     segments: list[Segment] = field(default_factory=list)
     removed: list[Removed] = field(default_factory=list)
@@ -110,28 +164,19 @@ class BuildReport(Record):
 def build_recipes(
     given: Sequence[str],
     to: Path,
-    settings: FetchSettings,
     *,
     split: AuthorSplit = "stratified",
     seed: int = 0,
-    fetch: bool = False,
-    again: bool = False,
     recipeqa: Source | None = None,
-    progress: Callable[[FetchProgress], None] | None = None,
 ) -> BuildReport:
-    """Build a set of stories from pages.
+    """Build a set of stories from saved pages.
 
     Args:
-        given: saved pages, folders of them, URLs.
-        to: folder of the set; an earlier build there is replaced. Downloads are stored in its subfolder
-            ``fetched``.
-        settings: limits for downloads.
+        given: saved pages, folders of them.
+        to: folder of the set; an earlier build there is replaced.
         split: kind of split by author.
         seed: seed of the split.
-        fetch: whether to download the remote pictures of saved pages; those of pages given by URL always are.
-        again: whether to request permanently dead URLs again.
         recipeqa: files and pictures of RecipeQA, whose recipes are added under the same rules.
-        progress: called after each response.
     Raises:
         ConfigError: the folder holds a set that limner did not build, or `to` is a file.
         DataError: no recipe is left, there are too few authors, or the folder cannot be written.
@@ -142,20 +187,13 @@ def build_recipes(
         raise ConfigError(f"{to}: is a file; expected a folder for the set, so choose another name")
     if (to / FILE_NAME).exists() and not (to / REPORT_NAME).exists():
         raise ConfigError(f"{to}: holds a {FILE_NAME} that limner did not build; choose another folder")
-    robots = Robots(settings)
-
-    def brought(urls: Iterable[str], name: str) -> Mapping[str, Fetched]:
-        place, pages = to / "fetched" / name, name == "pages"
-        return bring(urls, place, settings, robots, pages=pages, again=again, progress=progress)
-
-    drafts, failed = _read(sources, to, brought)
+    drafts, failed = _read(sources)
     passed_over: Counter[str] = Counter()
     if recipeqa is not None:
         drafts += _from_recipeqa(recipeqa, passed_over)
-    online = {item.target for draft in drafts if fetch or draft.root is None for item in draft.pictures}
     drafts, twice = _once(drafts)
     failed |= twice
-    judged = _judged(drafts, online, to, brought)
+    judged = _judged(drafts)
     again_there = repeated([[picture_key(item) for item in draft.pictures] for draft in drafts], judged)
     for number, draft in enumerate(drafts):
         keys = map(picture_key, draft.pictures)
@@ -192,22 +230,14 @@ def build_recipes(
     return report
 
 
-def _read(sources: Iterable[PageSource], to: Path, brought: Bring) -> tuple[list[Draft], dict[str, str]]:
+def _read(sources: Iterable[PageSource]) -> tuple[list[Draft], dict[str, str]]:
     """The pages read, in order; and page → reason for those that could not be read."""
-    came = brought([source.name for source in sources if source.path is None], "pages")
     drafts: list[Draft] = []
     failed: dict[str, str] = {}
     for source in sources:
-        path, url = source.path, ""
-        if path is None:
-            result = came.get(source.name)
-            if result is None or result.state == "dead":
-                failed[source.name] = result.reason if result else "size limit reached; raise --max-total-gb"
-                continue
-            path, url = to / "fetched" / "pages" / result.name, result.final_url or result.url
         try:
-            data = path.read_bytes()
-            page = read_page(data, source.name, path.parent if source.path else None, url)
+            data = source.path.read_bytes()
+            page = read_page(data, source.name, source.path.parent, "")
         except OSError as error:
             failed[source.name] = error.strerror or type(error).__name__
         except DataError as error:
@@ -279,42 +309,21 @@ def picture_key(picture: PictureRef) -> str:
     return picture.path or picture.target
 
 
-def _judged(drafts: Sequence[Draft], online: Container[str], to: Path, brought: Bring) -> dict[str, Judged]:
-    """Check each picture of the pages once.
-
-    Args:
-        drafts: pages with the pictures.
-        online: URLs that may be downloaded.
-        to: folder of the set.
-        brought: downloads URLs.
-    """
+def _judged(drafts: Sequence[Draft]) -> dict[str, Judged]:
+    """Check each picture of the pages once."""
     judged: dict[str, Judged] = {}
-    remote: dict[str, None] = {}
     for draft in drafts:
         for picture in draft.pictures:
             key = picture_key(picture)
             if picture.path is None:
-                if key.lower().startswith(("http://", "https://")):
-                    remote[key] = None
-                else:
-                    outside = picture.problem == OUTSIDE
-                    rule = "picture outside the folder of its page" if outside else "picture not there"
-                    judged[key] = Judged("", rule)
-            elif draft.root is None or not Path(picture.path).is_relative_to(draft.root):
+                web = key.lower().startswith(("http://", "https://"))
+                rule = OUTSIDE_FOLDER if picture.problem == OUTSIDE else "picture not there"
+                judged[key] = Judged("", ON_THE_WEB if web else rule)
+            elif not Path(picture.path).is_relative_to(draft.root):
                 # an untrusted page must not put the user's other files into a set
-                judged[key] = Judged("", "picture outside the folder of its page")
+                judged[key] = Judged("", OUTSIDE_FOLDER)
             elif key not in judged:
                 judged[key] = judge(key)
-    came = brought([url for url in remote if url in online], "pictures")
-    for url in remote:
-        result = came.get(url)
-        if result is None:
-            rule = "picture not downloaded: size limit reached" if url in online else NOT_FETCHED
-            judged[url] = Judged("", rule)
-        elif result.state == "done":
-            judged[url] = judge(str(to / "fetched" / "pictures" / result.name))
-        else:
-            judged[url] = Judged("", f"picture not downloaded: {result.reason.partition(':')[0]}")
     return judged
 
 
@@ -459,7 +468,7 @@ def summary(report: BuildReport, to: Path) -> list[str]:
             f"{counted(report.without_license, 'recipe')} without a licence: for private use"
             " only, do not redistribute"
         )
-    if NOT_FETCHED in report.dropped:
-        lines.append("remote pictures of saved pages were not downloaded; --fetch downloads them")
+    if ON_THE_WEB in report.dropped:
+        lines.append("some pages lack their pictures; save them again with a browser, as a complete page")
     lines.append(f"removed parts are listed in {to / 'dropped.jsonl'}, the pages in {to / 'pages.jsonl'}")
     return lines

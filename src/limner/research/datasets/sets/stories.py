@@ -4,7 +4,8 @@ This is the format of the sets storybook, howto, recipes and headers. Each page 
 is the right one. Pages without text are left out and listed.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -27,11 +28,13 @@ class StorySet:
         folder: absolute path.
         stories: stories in file order.
         wordless: pages left out because they have no text, as ``story/page``, pages from 1.
+        relations: story id → relations of each step, if the file states any.
     """
 
     folder: Path
     stories: tuple[Story, ...]
     wordless: tuple[str, ...] = ()
+    relations: Mapping[str, Sequence[Mapping[str, bool]]] = field(default_factory=dict)
 
     def split(self, name: Literal["", "train", "val", "test"]) -> tuple[Story, ...]:
         """The stories of one split, in file order.
@@ -54,7 +57,7 @@ class _Page(BaseModel):
     text: str
     image: str = Field(min_length=1)
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    # known relations of generated books; not part of a Story
+    # not part of a Story
     relations: dict[str, bool] = Field(default_factory=dict)
 
 
@@ -86,6 +89,7 @@ def read_stories(folder: Path | str) -> StorySet:
     root = whole_path(folder)
     stories: list[Story] = []
     wordless: list[str] = []
+    relations: dict[str, list[Mapping[str, bool]]] = {}
     see = "limner.research.datasets.sets.stories"
     rows = json_rows(root / FILE_NAME, _Row, one="story", see=see, key="story_id")
     for where, row in rows:
@@ -97,21 +101,30 @@ def read_stories(folder: Path | str) -> StorySet:
             )
             if page.text.strip():
                 steps.append(Step(text=page.text.strip(), pictures=(ref,)))
+                relations.setdefault(row.story_id, []).append(page.relations)
             else:
                 wordless.append(f"{row.story_id}/{number}")
         if steps:
             stated = row.model_dump(include={"title", "license", "author", "illustrator", "source", "split"})
             stories.append(Story(id=row.story_id, steps=tuple(steps), **stated))
-    return StorySet(root, tuple(stories), tuple(wordless))
+    return StorySet(root, tuple(stories), tuple(wordless), relations)
 
 
 def read_story_pairs(source: Source) -> PairSet:
     """Read the pages of stories as pairs, each with its first picture.
 
     Raises:
-        MissingError, DataError: see `read_stories`; or too many pictures are missing.
+        MissingError, DataError: see `read_stories`; too many pictures are missing; or only some pages state a
+            relation.
     """
     stories = read_stories(source.place)
+    names = tuple(dict.fromkeys(n for some in stories.relations.values() for own in some for n in own))
+    for story_id, some in stories.relations.items():
+        if lacking := sorted({name for own in some for name in names if name not in own}):
+            raise DataError(
+                f"{source.place / FILE_NAME}: a page of {story_id!r} does not state the relation"
+                f" {lacking[0]!r}, which others state; state it as true or false for every page"
+            )
     pairs = (
         Pair(
             id=f"{story.id}-{number}",
@@ -120,7 +133,8 @@ def read_story_pairs(source: Source) -> PairSet:
             split=story.split,
             seq=story.id,
             pos=number,
-            meta={"author": story.author, "source": story.source, "license": story.license},
+            labels={name: int(stories.relations[story.id][number][name]) for name in names},
+            meta={key: getattr(story, key) for key in ("author", "illustrator", "source", "license")},
         )
         for story in stories.stories
         for number, step in enumerate(story.steps)
@@ -128,7 +142,12 @@ def read_story_pairs(source: Source) -> PairSet:
     )
     counted = {"pages without words left out": len(stories.wordless)}
     return pair_set(
-        stories.folder.name, pairs, replace(source, pictures=stories.folder), counted=counted, named="path"
+        stories.folder.name,
+        pairs,
+        replace(source, pictures=stories.folder),
+        relations=names,
+        counted=counted,
+        named="path",
     )
 
 

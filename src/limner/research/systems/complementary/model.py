@@ -291,6 +291,8 @@ class ComplementaryConfig(RunConfig):
     ROW: ClassVar[frozenset[str]] = frozenset(
         {"method", "form", "weights.gamma", "weights.mode", "weights.hops", "baselines.hal_bank"}
     )
+    # T&K start from the word vectors of doc2vec
+    OURS: ClassVar[Mapping[str, Any]] = {"data.vectors": "cbow"}
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"dim": 16, "word_width": 12, "image_hidden": 8, "text_hidden": 8},
         "graph": {"width": 8, "min_count": 1, "epochs": 2},

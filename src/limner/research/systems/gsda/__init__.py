@@ -4,7 +4,7 @@ Each ablation is a setting.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +153,7 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
         DataError: a training picture has no graph, or the file is damaged.
     """
     ids = [pair.image_id for pair in corpus.train.pairs]
-    graphs = made_up_graphs(ids) if config.graphs == MADE_UP else graphs_of(config)
+    graphs = graphs_of(config, ids)
     lacking = [name for name in dict.fromkeys(ids) if name not in graphs]
     if lacking:
         raise DataError(
@@ -163,13 +163,18 @@ def picture_graphs(config: GsdaConfig, corpus: Corpus) -> Mapping[str, SceneGrap
     return graphs
 
 
-def graphs_of(config: GsdaConfig) -> Mapping[str, SceneGraph]:
+def graphs_of(config: GsdaConfig, ids: Sequence[str]) -> Mapping[str, SceneGraph]:
     """Picture → graph, for all graphs in the file, or those of drawn pictures.
 
+    Args:
+        config: settings.
+        ids: pictures of a smoke run without a file, whose graphs are made up.
     Raises:
         ConfigError: no file of graphs is named.
         DataError: the file is damaged.
     """
+    if config.graphs == MADE_UP:
+        return made_up_graphs(ids)
     drawn = data_set(config.data.set).graphs if config.graphs in ("drawn", "shuffled") else None
     if drawn is not None:
         shuffled = config.loop.seed if config.graphs == "shuffled" else None

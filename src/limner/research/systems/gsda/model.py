@@ -234,8 +234,8 @@ class GsdaConfig(RunConfig):
         },
     }
     ROW: ClassVar[frozenset[str]] = frozenset({"model.context", "graph", "caption"})
-    # soft choices of pictures, with a contrastive term on graphs
-    OURS: ClassVar[Mapping[str, Any]] = {"graph": "soft", "caption": "soft"}
+    # soft choices of pictures, with a contrastive term on graphs; first epochs with true pictures
+    OURS: ClassVar[Mapping[str, Any]] = {"graph": "soft", "caption": "soft", "mixed_epochs": 5}
     SMOKE: ClassVar[Mapping[str, Any]] = {
         "model": {"word_width": 12, "hidden": 8, "attention": 6, "dim": 16},
         "captioner": {"local": 8, "hidden": 8, "joined": 12, "seen": 8, "state": 10, "word_width": 6},

@@ -56,6 +56,7 @@ class LimnerConfig(RunConfig):
             0 it is left out.
     """
 
+    PRINTED: ClassVar[bool] = False
     PRESETS = every_preset(
         {
             "loop": {"betas": (0.9, 0.999), "lr": 1e-3, "schedule": "cosine", "metric": "MRR", "epochs": 40},
