@@ -31,7 +31,7 @@ from pydantic import TypeAdapter
 from limner.config import Record
 from limner.errors import DataError, LimnerError
 from limner.files import write_text
-from limner.research.evaluation.stories import commit
+from limner.research.evaluation.results import commit
 from limner.research.evaluation.uncertainty import Difference, difference
 
 COLUMNS = (

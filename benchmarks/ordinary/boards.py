@@ -1,9 +1,8 @@
 """Jobs illustrated as limner does it, and each step alone by plain search.
 
 A job's gallery stands in for a library on disk; everything else is the `Illustrator` of the command and the
-studio, with its channels, calibration, blanks and default options. Plain search is that of
-`limner.research.evaluation.linear`, as it was at commit d8479d2: every change is held against the same
-yardstick.
+studio, with its channels, calibration, blanks and default options. Plain search is that of commit d8479d2, by
+`plain.json`: every change is held against the same yardstick.
 """
 
 import hashlib
@@ -24,15 +23,18 @@ from limner.match.illustrator import Illustrator, locked_cached_property
 from limner.match.languages import language_of_query, languages_of_story, unread
 from limner.pictures.places import places
 from limner.records import BoardStep, Picture
-from limner.research.evaluation import linear
 from limner.store import CAPTION_SPACES, Settings, SpaceInfo, Store, Taken
-from limner.store.search import Channel, EncodedChannel, Index
+from limner.store.search import Channel, EncodedChannel, Evidence, Index
 from limner.store.vectors import Gallery
 from ordinary.jobs import Job
 from ordinary.pictures import Encoders
 
 Coordinates = dict[str, tuple[float, float]]
 """Latitude and longitude of some pictures, by id."""
+
+
+PLAIN = json.loads(Path(__file__).with_name("plain.json").read_text(encoding="utf-8"))
+"""Evidence of the channels of plain search, and what they count beside others."""
 
 
 @dataclass(frozen=True)
@@ -301,9 +303,14 @@ class JobIllustrator(Illustrator):
     def alone(self, texts: Sequence[str]) -> list[str | None]:
         """What plain search found first for each text by itself, in one search."""
         codes = [language_of_query(text, self.library.settings) for text in texts]
-        numbers = linear.load()
-        known = [one for one in self.channels if one.name in numbers.channels]  # plain search had no other
-        plain = [numbers.channel(one.name, one.encoder, one.reads) for one in known]
+        known = [one for one in self.channels if one.name in PLAIN["channels"]]  # plain search had no other
+        plain = [
+            Channel(
+                one.name, one.encoder, one.name, Evidence(**PLAIN["channels"][one.name]), beside, one.reads
+            )
+            for one in known
+            for beside in [PLAIN["beside"].get(one.name, 1.0)]
+        ]
         encoded = [EncodedChannel.encode(one, list(texts), codes) for one in plain]
         part = self.index.among([(encoded, 1)])
         rows = part.search(encoded, 1).rows
