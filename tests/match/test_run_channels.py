@@ -70,7 +70,7 @@ def test_a_relation_adds_its_picture_term_and_moves_the_choice(opened, run):
         np.testing.assert_allclose(found, np.outer([1, 0, -3], terms), atol=1e-5)
     terms = run.model.relation_terms(vectors[:1], vectors)[1][:, run.model.relations.index("action")]
     due, illustrator = dict(zip(gallery.ids, terms.tolist(), strict=True)), Illustrator(opened, model=run)
-    options, times = illustrator.options({"runners_up": 99}), ("action=-9", None, "action=2", "action=9")
+    options, times = illustrator.options({"runners_up": 99}), ("action=-99", None, "action=2", "action=99")
     boards = [illustrator.board(STORY, options, relations=one) for one in times]
     assert (boards[1].channels, boards[2].channels) == (("model",), ("model", "relation"))
     assert boards[2].settings["relation"] == "action=2"

@@ -39,6 +39,9 @@ def broken_in_both_looks(page) -> list[str]:
         page.set_viewport_size({"width": width, "height": size["height"]})
         page.emulate_media(color_scheme=scheme)
         grounds.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        page.evaluate(
+            "scrollTo(0, document.body.scrollHeight)"
+        )  # where a foot that stays in sight covers nothing
         broken += [f"{width} px: {rule}" for rule in (*broken_rules(page), *scrolls_sideways(page))]
     page.set_viewport_size(size)
     page.emulate_media(color_scheme="dark" if dark else "light")

@@ -52,7 +52,7 @@ def max_marginals(scores: Float64Array, pair: Float64Array, decoder: str) -> Flo
         (S, M), in the unit of the scores.
     Raises:
         ShapeError: the sizes differ.
-    Source: the Viterbi algorithm, forward and backward, for the chain; docs/methods/evaluation.md §11.3.
+    Source: the Viterbi algorithm, forward and backward, for the chain.
     """
     expect(decoder, scores=(scores, "S M"), pair=(pair, "M M"))
     return {"chain": _chain, "anchor": _anchor}[decoder](scores, pair)
