@@ -76,19 +76,6 @@ def _nothing_waits_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _checks_are_registered() -> Iterator[None]:
-    """What `limner verify` knows of runs and studies, also where limner was installed before it did."""
-    import limner.verification as module
-
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
-    declared = project["entry-points"][module.GROUP]
-    entries = [EntryPoint(name, value, module.GROUP) for name, value in declared.items()]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "entry_points", lambda group: entries)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
 def _stores_are_registered() -> Iterator[None]:
     """Libraries at URLs are opened by the extra, also where limner was installed before it did."""
     import limner.library as module

@@ -306,7 +306,7 @@ def test_settings_of_a_file_are_checked(world, tmp_path, capsys):
 
 
 def test_evaluate_measures_what_was_judged(world, capsys):
-    ids = limner.Library(world / "lib").store.gallery([]).ids
+    ids = list(limner.Library(world / "lib").store.taken().numbers)
     (world / "qrels.txt").write_text(f"t 0 {ids[0]} 1\nt 0 {ids[1]} 0\nt 0 gone 1\n")
     (world / "topics.tsv").write_text("t\ta bear\n")
     words = ["evaluate", "--qrels", str(world / "qrels.txt"), "--topics", str(world / "topics.tsv")]

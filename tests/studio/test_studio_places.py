@@ -256,7 +256,7 @@ def test_a_picture_of_the_text_outside_the_library_can_be_its_cover(editor, tmp_
     text = DAY.replace("3. A boat sails.", "3. A boat sails.\n\n   ![a cake](cake.png)")
     made = editor.open(text.encode(), "day.md", folder=tmp_path, options=OPTIONS)
     shown = next(step.picture for step in made.board.steps if step.origin == "given")
-    assert shown.id not in editor.engine.illustrator().catalogue
+    assert shown.id not in editor.engine.illustrator().library
     now = act(made, cover(made, shown.id))
     chosen = act(now, Choose(kind="choose", step=0, picture=made.board.shown[1]))
     again = act(chosen, Again(kind="again"))

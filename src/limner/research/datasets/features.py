@@ -182,7 +182,7 @@ class Features:
         if wrong:
             raise CheckpointError(
                 f"{self.key.folder}: the features of picture {self.ids[wrong[0]]!r} are damaged;"
-                " 'limner verify FOLDER --repair' removes them, and the next run extracts them again"
+                " remove that folder, and the next run extracts them again"
             )
         return self.stored[places].astype(np.float32)
 
