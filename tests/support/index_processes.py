@@ -13,11 +13,12 @@ class Processes:
 
     Attributes:
         looking: set once a process has come as far as to look at its pictures, which it does in the lock.
+        waiting: set once a process waits for the other to end.
         go_on: lets it look.
     """
 
-    def __init__(self, pool, looking, go_on):
-        self._pool, self.looking, self.go_on = pool, looking, go_on
+    def __init__(self, pool, looking, waiting, go_on):
+        self._pool, self.looking, self.waiting, self.go_on = pool, looking, waiting, go_on
 
     def index(self, *words, together=False) -> Future:
         """Exit status and stderr of a command; `together`: begun at once with that of the other process."""
@@ -32,22 +33,30 @@ def processes():
     server.set_forkserver_preload(
         ["limner.cli.index", "limner.encoders.colour", "limner.match.encoder_setup"]
     )
-    events = server.Event(), server.Event()
+    events = server.Event(), server.Event(), server.Event()
     with ProcessPoolExecutor(2, server, _prepare, (server.Barrier(2), *events)) as pool:
         yield Processes(pool, *events)
 
 
-def _prepare(barrier, looking, go_on):
+def _prepare(barrier, looking, waiting, go_on):
     from limner.encoders.colour import ColourEncoder
+    from limner.store.database import Database
 
-    encode = ColourEncoder.encode_pixels
+    encode, indexing = ColourEncoder.encode_pixels, Database.indexing
 
     def held(self, batch):
         looking.set()
         assert go_on.wait(_WAIT_S), "nobody let it go on"
         return encode(self, batch)
 
-    ColourEncoder.encode_pixels = held
+    def watched(self, wait):
+        def told():
+            waiting.set()
+            return wait()
+
+        return indexing(self, told)
+
+    ColourEncoder.encode_pixels, Database.indexing = held, watched
     _index.barrier = barrier
 
 

@@ -13,8 +13,8 @@ import json
 import os
 import secrets
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing_extensions import override
 
 from limner.checksums import checksum, seal, unseal
 from limner.config import Record
-from limner.errors import DataError, LimnerError, LimnerWarning, MissingError, unknown
+from limner.errors import DataError, LimnerWarning, MissingError, unknown
 from limner.files import (
     composed,
     composed_text,
@@ -36,7 +36,6 @@ from limner.files import (
     locked,
     make_folder,
     strangers,
-    write_bytes,
     write_text,
 )
 from limner.locations import Location, file_system, location, objects, reaching
@@ -658,75 +657,3 @@ class PictureStore:
             vectors=self._count_vectors(),
             sources=self.settings.sources,
         )
-
-
-VARIABLE = "LIMNER_LIBRARY"
-"""Environment variable with the path or URL of the library."""
-
-
-def default_library() -> Path:
-    """Folder of the default library."""
-    return data_folder() / "library"
-
-
-def library_to_index(named: Path | None = None) -> Path:
-    """Library to index into: the named one, else that of the environment, else the default one."""
-    if named is not None:
-        return named
-    return Path(os.environ[VARIABLE]).expanduser() if os.environ.get(VARIABLE) else default_library()
-
-
-def library_to_search(
-    named: Path | None = None, note: Callable[[str], None] = lambda line: None, *, make: bool = False
-) -> Path:
-    """Path of the library to search: the named one, else that of the environment, the one used last, or the
-    default one.
-
-    Args:
-        named: path or URL given by the user, or None.
-        note: function that receives a line if the library is the one used last.
-        make: whether to create the default one, empty, if needed.
-    Raises:
-        MissingError: no library is named, and none exists.
-    """
-    place = library_to_index(named)
-    if named is not None or os.environ.get(VARIABLE):
-        return place
-    last = last_library()
-    if last is not None and last != place:
-        if location(last) is not None or home_of(last).exists():
-            note(f"library: {location(last) or last}, the one used last")
-            return last
-        note(f"library: {place}, because the one used last no longer exists: {last}")
-    if make:
-        PictureStore(place)
-    elif not home_of(place).exists():
-        raise MissingError(
-            f"{place}: no picture library yet; create it with 'limner index PICTURES', or name another with"
-            " --library"
-        )
-    return place
-
-
-def last_library() -> Path | None:
-    """Library used last, or None."""
-    try:
-        raw = _last_library_file().read_bytes().removesuffix(b"\n")
-    except OSError:
-        return None
-    return Path(os.fsdecode(raw)) if raw and b"\0" not in raw else None
-
-
-def remember_last_library(place: Path) -> None:
-    """Remember the library used last, if the user's data folder can be written."""
-    at = location(place)
-    last = place.absolute() if at is None else Path(str(at))
-    if last != last_library():
-        with suppress(OSError, LimnerError):
-            make_folder(_last_library_file().parent)
-            write_bytes(_last_library_file(), os.fsencode(last if at is None else str(at)) + b"\n")
-
-
-def _last_library_file() -> Path:
-    """File with one line: the path or URL of the library used last."""
-    return data_folder() / "last-library"

@@ -1263,10 +1263,24 @@ def _opened(path: Path, *, own: bool = False, wait_s: float = BUSY_S) -> sqlite3
         uri += "?immutable=1" if still else "?mode=ro"
     connection = sqlite3.connect(uri, wait_s, isolation_level=None, check_same_thread=False, uri=True)
     if not (own or readable_only):
-        connection.execute(f"PRAGMA journal_mode = {'DELETE' if _is_on_network(path) else 'WAL'}")
+        _set_journal(connection, "DELETE" if _is_on_network(path) else "WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
+
+
+def _set_journal(connection: sqlite3.Connection, mode: str) -> None:
+    """Set the journal's mode; while another process does so with a new file, SQLite fails without waiting."""
+    patience_s = {sqlite3.SQLITE_BUSY: BUSY_S, sqlite3.SQLITE_CANTOPEN: 1.0}
+    begun = time.monotonic()
+    while True:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+            return
+        except sqlite3.OperationalError as error:
+            if time.monotonic() - begun > patience_s.get(error.sqlite_errorcode & 0xFF, 0.0):
+                raise
+        time.sleep(0.02)
 
 
 def _is_on_network(path: Path) -> bool:
